@@ -222,7 +222,8 @@ SOUND = {
     "whimbrel/base/cpu.cc": '#include "whimbrel/base/base.h"\n#ifdef __x86_64__\n#endif\n',
     "whimbrel/base/json.cc": "#include <nlohmann/json.hpp>\n#include <nlohmann/json_fwd.hpp>\n",
     "whimbrel/kernels/cpu/onednn_gemm.cc": "#include <oneapi/dnnl/dnnl.hpp>\n",
-    "whimbrel/kernels/cpu/simd.cc": '#include "whimbrel/kernels/cpu/onednn_gemm.h"\n#include "hwy/foreach_target.h"\n#if __AVX2__\n#endif\n',
+    "whimbrel/kernels/cpu/simd.cc": '#include "whimbrel/kernels/cpu/onednn_gemm.h"\n'
+                                    '#include "hwy/foreach_target.h"\n#if __AVX2__\n#endif\n',
     "whimbrel/tensor/tensor_proto.cc": '#include "whimbrel/tensor/onnx.pb.h"\n',
     "whimbrel/graph/text.cc": 'const char* kUrl = "http://x";  // "\n'
                               '// #include "gone.h"\n/* \n#include "gone.h"\n*/\n'
