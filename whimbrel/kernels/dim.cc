@@ -2,6 +2,8 @@
 
 #include "whimbrel/kernels/dim.h"
 
+#include <limits>
+
 #include "whimbrel/base/error.h"
 
 namespace whimbrel {
@@ -15,6 +17,11 @@ Dim Expression(const Dim& a, std::string_view op, const Dim& b) {
   if (!b.known() && b.text().empty()) return Dim();
   std::string text = "(" + ToString(a) + std::string(op) + ToString(b) + ")";
   return text.size() > kMaxText ? Dim() : Dim::Symbol(text);
+}
+
+// The one quotient that does not fit: -2^63 / -1.
+bool QuotientOverflows(int64_t a, int64_t b) {
+  return b == -1 && a == std::numeric_limits<int64_t>::min();
 }
 
 int64_t FloorOf(int64_t a, int64_t b) {
@@ -32,21 +39,30 @@ Dim Dim::Symbol(std::string_view name) {
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  if (a.known() && b.known()) return a.value() + b.value();
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    return __builtin_add_overflow(a.value(), b.value(), &result) ? Dim() : Dim(result);
+  }
   if (a.Is(0)) return b;
   if (b.Is(0)) return a;
   return Expression(a, "+", b);
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
-  if (a.known() && b.known()) return a.value() - b.value();
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    return __builtin_sub_overflow(a.value(), b.value(), &result) ? Dim() : Dim(result);
+  }
   if (b.Is(0)) return a;
   if (a.Same(b)) return 0;
   return Expression(a, "-", b);
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
-  if (a.known() && b.known()) return a.value() * b.value();
+  if (a.known() && b.known()) {
+    int64_t result = 0;
+    return __builtin_mul_overflow(a.value(), b.value(), &result) ? Dim() : Dim(result);
+  }
   if (a.Is(1)) return b;
   if (b.Is(1)) return a;
   if (a.Is(0) || b.Is(0)) return 0;
@@ -55,7 +71,9 @@ Dim operator*(const Dim& a, const Dim& b) {
 
 Dim FloorDiv(const Dim& a, const Dim& b) {
   if (b.Is(0)) throw Error(Code::kInvalidData, "division of a dimension by zero");
-  if (a.known() && b.known()) return FloorOf(a.value(), b.value());
+  if (a.known() && b.known()) {
+    return QuotientOverflows(a.value(), b.value()) ? Dim() : Dim(FloorOf(a.value(), b.value()));
+  }
   if (b.Is(1)) return a;
   if (a.Same(b)) return 1;
   return Expression(a, "/", b);
@@ -63,7 +81,11 @@ Dim FloorDiv(const Dim& a, const Dim& b) {
 
 Dim CeilDiv(const Dim& a, const Dim& b) {
   if (b.Is(0)) throw Error(Code::kInvalidData, "division of a dimension by zero");
-  if (a.known() && b.known()) return -FloorOf(-a.value(), b.value());
+  if (a.known() && b.known()) {
+    if (QuotientOverflows(a.value(), b.value())) return Dim();
+    const int64_t floor = FloorOf(a.value(), b.value());
+    return a.value() % b.value() == 0 ? floor : floor + 1;
+  }
   if (b.Is(1)) return a;
   return Expression(a, "/^", b);
 }

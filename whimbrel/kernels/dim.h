@@ -13,7 +13,8 @@
 namespace whimbrel {
 
 // Two dims are the same when both are known and equal, or carry the same non-empty text. Arithmetic on
-// known dims gives known dims; else a readable expression ("(H+1)/2"), or unknown when it grows long.
+// known dims gives known dims, or unknown when the result leaves 64 bits; else a readable expression
+// ("(H+1)/2"), or unknown when it grows long.
 class Dim {
  public:
   Dim() = default;                                  // unknown
