@@ -15,7 +15,7 @@
 
 namespace whimbrel {
 
-// A graph held by a node (branches of If). The graph floor derives from it; kernels only pass it on.
+// Marker of a graph attribute; the graph floor keeps the branches themselves beside the node.
 class SubgraphAttribute {
  public:
   virtual ~SubgraphAttribute() = default;
