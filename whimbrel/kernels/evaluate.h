@@ -15,10 +15,10 @@ struct Evaluation {
   const OpSchema* schema = nullptr;
   const Attributes* attributes = nullptr;
   int opset = 0;
-  std::span<const Tensor> inputs;
+  std::span<const Tensor> inputs = {};
   uint64_t constant_inputs = 0;
   size_t outputs = 1;
-  std::span<Subgraph* const> subgraphs;
+  std::span<Subgraph* const> subgraphs = {};
   const std::vector<ValueInfo>* inferred = nullptr;  // null: inferred here (ops with branches must pass it)
 };
 

@@ -99,11 +99,11 @@ struct OpCall {
   const OpSchema* schema = nullptr;
   const Attributes* attributes = nullptr;
   int opset = 0;
-  std::span<const Tensor* const> in;  // nullptr = optional input left out
-  std::span<Tensor* const> out;       // nullptr = optional output not asked for
+  std::span<const Tensor* const> in = {};  // nullptr = optional input left out
+  std::span<Tensor* const> out = {};       // nullptr = optional output not asked for
   uint64_t constant_inputs = 0;       // bit i: in[i] never changes and has data
   KernelState* state = nullptr;
-  std::span<Subgraph* const> subgraphs;  // If: then, else
+  std::span<Subgraph* const> subgraphs = {};  // If: then, else
   OutputAllocator* allocator = nullptr;
 
   const Attributes& attrs() const { return *attributes; }
