@@ -160,6 +160,8 @@ class JpegDecoder {
     if (image.width * image.height > kMaxPixels) {
       throw Error(Code::kInvalidData, TooLarge(image.width, image.height));
     }
+    // Before decoding: the end of it frees the markers.
+    const int orientation = Orientation();
     const bool cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
     info.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
     const size_t pixels = static_cast<size_t>(image.width * image.height);
@@ -167,7 +169,7 @@ class JpegDecoder {
     image.rgb.resize(pixels * channels);
     if (!DecodeJpeg(&state_, image.rgb.data(), static_cast<size_t>(image.width) * channels)) Fail();
     if (cmyk) CmykToRgb(image.rgb);
-    ApplyOrientation(Orientation(), image);
+    ApplyOrientation(orientation, image);
     return image;
   }
 

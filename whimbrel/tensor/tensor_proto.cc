@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "whimbrel/base/error.h"
 #include "whimbrel/base/file.h"
@@ -79,7 +80,7 @@ ExternalRange ParseExternal(const onnx::TensorProto& proto) {
 std::string ResolveLocation(const std::string& location, const std::string& directory) {
   const auto refuse = [&](const std::string& why) {
     return Error(Code::kInvalidData,
-                 fmt::format("external data \"{}\" is refused: {}", location, why),
+                 fmt::format("external data \"{}\" is refused: {}", location.c_str(), why),
                  "put the data file beside the model and export it with a relative path");
   };
   if (location.front() == '/') throw refuse("the path is absolute");
@@ -284,6 +285,8 @@ Tensor ReadTensorProtoFile(const std::string& path, std::string* name) {
   stream.SetTotalBytesLimit(size);
   stream.SetRecursionLimit(kRecursionLimit);
   onnx::TensorProto proto;
+  // protobuf prints its own complaints to stderr; ours is thrown.
+  const google::protobuf::LogSilencer silence;
   if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     throw Error(Code::kInvalidData,
                 fmt::format("{}: {} bytes are no ONNX TensorProto message", path, size),
