@@ -57,13 +57,18 @@ Cost VariadicCost(const OpCall& call) {
   return cost;
 }
 
+// A Dim is an int64_t; uint64_t would be cut off at its largest value.
+bool HoldsElements(DType dtype) {
+  return (IsInteger(dtype) && dtype != DType::kUint64) || dtype == DType::kBool;
+}
+
 std::optional<Dims> SmallElements(const InferContext& c, size_t i) {
   const ValueInfo& v = c.in(i);
   std::optional<Dims> elements;
   if (v.constant && v.constant->has_data()) {
     const Tensor& t = *v.constant;
     if (t.shape().rank() > 1 || t.elements() > kMaxElements) return std::nullopt;
-    if (!IsInteger(t.dtype()) && t.dtype() != DType::kBool) return std::nullopt;
+    if (!HoldsElements(t.dtype())) return std::nullopt;
     elements.emplace();
     for (int64_t x : IntegerValues(t)) elements->emplace_back(x);
   } else if (v.dims && v.dims->size() <= 1) {
@@ -103,10 +108,6 @@ std::optional<size_t> ElementCount(const ValueInfo& out, const Dims& a, const Di
   const auto n = static_cast<size_t>(count.value());
   if ((a.size() != 1 && a.size() != n) || (b.size() != 1 && b.size() != n)) return std::nullopt;
   return n;
-}
-
-bool HoldsElements(DType dtype) {
-  return IsInteger(dtype) || dtype == DType::kBool;
 }
 
 }  // namespace

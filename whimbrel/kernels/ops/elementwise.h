@@ -55,6 +55,8 @@ Cost VariadicCost(const OpCall& call);
 // The most elements of an integer tensor that inference follows one by one.
 constexpr int64_t kMaxElements = 64;
 
+// Whether inference follows elements of this type: integers that fit a Dim, and bool as 0 and 1.
+bool HoldsElements(DType dtype);
 // Elements of a rank 0 or 1 input, also of a constant bool one; nullopt when not known or too many.
 std::optional<Dims> SmallElements(const InferContext& c, size_t i);
 // `value` as an element of integer type (or bool) `dtype`; unknown when that type cannot hold it.
