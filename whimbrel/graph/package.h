@@ -1,0 +1,61 @@
+// package: the .wbl file: manifest, compiled graphs and plans per bucket, memory-mapped weights, probes; every byte is hashed.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "whimbrel/base/json.h"
+#include "whimbrel/graph/compile.h"
+#include "whimbrel/graph/executable.h"
+
+namespace whimbrel {
+
+// One set of input shapes and the graph compiled for it. Weights are shared between buckets.
+struct PackageBucket {
+  std::vector<InputShape> shapes;  // in graph input order
+  std::shared_ptr<const Graph> graph;
+};
+
+// Inputs with the outputs that the package must give, checked at load.
+struct PackageProbe {
+  size_t bucket = 0;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;  // of the reference run
+  double rtol = 1e-3;
+  double atol = 1e-4;
+};
+
+struct PackageContents {
+  // Pure function of model, options, target and tool version: no time, host or measured figure.
+  std::shared_ptr<const Json> manifest;
+  std::vector<PackageBucket> buckets;
+  std::vector<PackageProbe> probes;
+};
+
+// Layout of the file, little endian:
+//   header   64 bytes: magic "WHIMBRL1", format version u32, flags u32 (0), index offset u64, index bytes u64,
+//            SHA-256 of the index (32 bytes)
+//   sections "manifest", "graphs", "plans", "weights", "probes", each starting at a multiple of 64;
+//            padding belongs to the section before it
+//   index    JSON: per section name, offset, bytes and the SHA-256 of each 1 MiB chunk
+// The index is checked before anything else is believed; together with the header no byte is outside a hash.
+// Returns the SHA-256 of the file. Atomic; equal contents give equal bytes.
+std::string WritePackage(const std::string& path, const PackageContents& contents);
+
+enum class VerifyMode : uint8_t {
+  kAuto,  // full below 1 GiB, else weights chunk by chunk before their first use
+  kFull,
+  kLazy,
+};
+
+// Weights are views of the mapped file. A damaged byte is kInvalidData naming path and section.
+PackageContents ReadPackage(const std::string& path, VerifyMode mode = VerifyMode::kAuto);
+bool LooksLikePackage(const std::string& path);
+
+// Runs every probe; throws kInvalidData naming the first differing output with figures.
+void CheckProbes(const PackageContents& contents, const std::string& source, const std::shared_ptr<Device>& device, int threads);
+
+}  // namespace whimbrel
