@@ -13,6 +13,8 @@ namespace {
 
 // One cache line; also what every device promises for its own allocations.
 constexpr size_t kHostAlignment = 64;
+// More than any address space here holds: not even asked for.
+constexpr size_t kMaxHostBytes = size_t{1} << 46;
 
 }  // namespace
 
@@ -28,7 +30,7 @@ std::shared_ptr<Buffer> Buffer::AllocateHost(size_t bytes) {
   std::shared_ptr<Buffer> buffer(new Buffer);
   // Empty buffers have an address too: a tensor without elements still "has data".
   const size_t rounded = (bytes / kHostAlignment + 1) * kHostAlignment;
-  void* data = rounded > bytes ? std::aligned_alloc(kHostAlignment, rounded) : nullptr;
+  void* data = bytes <= kMaxHostBytes ? std::aligned_alloc(kHostAlignment, rounded) : nullptr;
   if (data == nullptr) {
     throw Error(Code::kOutOfMemory, fmt::format("host memory: {} bytes asked, none given", bytes),
                 "free memory or use a smaller batch");

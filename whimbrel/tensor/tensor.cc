@@ -35,33 +35,46 @@ void TransposeTile(const T* from, int64_t from_stride, T* to, int64_t to_stride,
   }
 }
 
+void Transpose4x4(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
+  using Words = uint32_t __attribute__((vector_size(16)));
+  Words row0, row1, row2, row3;
+  std::memcpy(&row0, from, 16);
+  std::memcpy(&row1, from + from_stride, 16);
+  std::memcpy(&row2, from + 2 * from_stride, 16);
+  std::memcpy(&row3, from + 3 * from_stride, 16);
+  const Words low01 = __builtin_shufflevector(row0, row1, 0, 4, 1, 5);
+  const Words high01 = __builtin_shufflevector(row0, row1, 2, 6, 3, 7);
+  const Words low23 = __builtin_shufflevector(row2, row3, 0, 4, 1, 5);
+  const Words high23 = __builtin_shufflevector(row2, row3, 2, 6, 3, 7);
+  const Words col0 = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  const Words col1 = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  const Words col2 = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  const Words col3 = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+  std::memcpy(to, &col0, 16);
+  std::memcpy(to + to_stride, &col1, 16);
+  std::memcpy(to + 2 * to_stride, &col2, 16);
+  std::memcpy(to + 3 * to_stride, &col3, 16);
+}
+
 // 4 x 4 words at a time in 16-byte registers; the rim goes the plain way.
 void TransposeTile(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride,
                    int64_t rows, int64_t cols) {
-  using Words = uint32_t __attribute__((vector_size(16)));
   const int64_t full_rows = rows / 4 * 4;
   const int64_t full_cols = cols / 4 * 4;
-  for (int64_t r = 0; r < full_rows; r += 4) {
+  // The side with the longer stride is walked along its lines: rows a multiple of 4096 bytes apart
+  // share one set of L1, which holds few of them (24 x 160 x 160 back to plain: 639 -> 89 us on one
+  // core).
+  if (to_stride > from_stride) {
     for (int64_t c = 0; c < full_cols; c += 4) {
-      const uint32_t* source = from + r * from_stride + c;
-      Words row0, row1, row2, row3;
-      std::memcpy(&row0, source, 16);
-      std::memcpy(&row1, source + from_stride, 16);
-      std::memcpy(&row2, source + 2 * from_stride, 16);
-      std::memcpy(&row3, source + 3 * from_stride, 16);
-      const Words low01 = __builtin_shufflevector(row0, row1, 0, 4, 1, 5);
-      const Words high01 = __builtin_shufflevector(row0, row1, 2, 6, 3, 7);
-      const Words low23 = __builtin_shufflevector(row2, row3, 0, 4, 1, 5);
-      const Words high23 = __builtin_shufflevector(row2, row3, 2, 6, 3, 7);
-      const Words col0 = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-      const Words col1 = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-      const Words col2 = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-      const Words col3 = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
-      uint32_t* target = to + c * to_stride + r;
-      std::memcpy(target, &col0, 16);
-      std::memcpy(target + to_stride, &col1, 16);
-      std::memcpy(target + 2 * to_stride, &col2, 16);
-      std::memcpy(target + 3 * to_stride, &col3, 16);
+      for (int64_t r = 0; r < full_rows; r += 4) {
+        Transpose4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      }
+    }
+  } else {
+    for (int64_t r = 0; r < full_rows; r += 4) {
+      for (int64_t c = 0; c < full_cols; c += 4) {
+        Transpose4x4(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      }
     }
   }
   TransposeTile<uint32_t>(from + full_cols, from_stride, to + full_cols * to_stride, to_stride,
