@@ -110,7 +110,8 @@ TEST_P(Conformance, TheReferenceGivesWhatWasInferred) {
             << ToString(got[i].shape());
       }
       if (!inferred[i].elements) continue;
-      ASSERT_TRUE(IsInteger(got[i].dtype())) << "elements are for integers";
+      ASSERT_TRUE(IsInteger(got[i].dtype()) || got[i].dtype() == DType::kBool)
+          << "elements are for integers and bool";
       const auto values = IntegerValues(got[i]);
       ASSERT_EQ(values.size(), inferred[i].elements->size()) << "output " << i;
       for (size_t e = 0; e < values.size(); ++e) {

@@ -21,7 +21,7 @@ struct ValueInfo {
   DType dtype = DType::kUndefined;       // kUndefined = absent or not known
   std::optional<Dims> dims;              // nullopt = rank unknown
   std::shared_ptr<const Tensor> constant;  // the value itself, plain layout, when known
-  // Elements of a small integer tensor of rank 0 or 1, known one by one: what Shape gives when some
+  // Elements of a small integer tensor of rank 0 or 1 (bool as 0 and 1), known one by one: what Shape gives when some
   // dims are symbols. Set whenever it can be, also together with `constant`.
   std::optional<Dims> elements;
 
