@@ -1,5 +1,4 @@
-// elementwise: what element-by-element ops share: schemas, integer elements in inference, wrapping
-// integers.
+// elementwise: schemas, inference of integer elements and integer arithmetic of elementwise ops.
 
 #pragma once
 

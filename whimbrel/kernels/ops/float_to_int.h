@@ -1,5 +1,4 @@
-// float_to_int: float to integer where C++ has no answer, with the answer that x86 (and so ONNX
-// Runtime and numpy) gives.
+// float_to_int: float to integer, also out of range: what x86, and so ONNX Runtime, gives.
 
 #pragma once
 

@@ -1,5 +1,4 @@
-// raw_elements: loops that move elements without looking at them need one version per size, not per
-// type.
+// raw_elements: loops that only move elements, one version per item size instead of per type.
 
 #pragma once
 
