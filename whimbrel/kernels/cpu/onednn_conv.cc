@@ -1,0 +1,262 @@
+// Conv, FusedConv by oneDNN: channels-last data, weights packed once, bias, residual and activation fused.
+//
+// Implementations picked by oneDNN 2.6.3 on AVX-512 and what they reach on one core (f32 peak 275
+// GFLOP/s): brgconv 3x3 260, brgconv_1x1 210-263, jit_dw 110-200, first layer of 3 channels (jit) 220.
+// Blocked layouts (nChw16c) were no faster except for depthwise 5x5 and 9x9 (190-210), which does not
+// pay for reorders. On AVX2: jit and jit_1x1 130, jit_dw 85-105.
+
+#include "whimbrel/kernels/cpu/onednn_common.h"
+
+#if defined(WHIMBREL_WITH_ONEDNN) && WHIMBREL_WITH_ONEDNN
+
+#include <fmt/format.h>
+
+#include "whimbrel/base/threads.h"
+#include "whimbrel/kernels/cpu/float_convert.h"
+#include "whimbrel/kernels/cpu/hwy_steps.h"
+#include "whimbrel/kernels/ops/conv_common.h"
+
+namespace whimbrel {
+namespace {
+
+using dnnl::memory;
+using onednn::Primitive;
+using onednn::ScratchPlan;
+using ConvDesc = dnnl::convolution_forward::primitive_desc;
+
+constexpr size_t kBias = 2, kResidual = 3, kSlope = 4;
+
+memory::dims Spatial(const ConvGeometry& g, const SpatialArray& values, int64_t shift = 0) {
+  memory::dims dims(values.begin(), values.begin() + g.spatial);
+  for (int64_t& d : dims) d += shift;
+  return dims;
+}
+
+memory::dims WeightDims(const ConvGeometry& g) {
+  memory::dims dims;
+  if (g.groups > 1) dims.push_back(g.groups);
+  dims.push_back(g.groups > 1 ? g.group_out() : g.out_channels);
+  dims.push_back(g.group_in());
+  const memory::dims kernel = Spatial(g, g.kernel);
+  dims.insert(dims.end(), kernel.begin(), kernel.end());
+  return dims;
+}
+
+bool StartsWith(const char* text, std::string_view prefix) {
+  return std::string_view(text).substr(0, prefix.size()) == prefix;
+}
+
+// oneDNN's first choice is not its fastest here (one core, channels-last, AVX-512):
+//   depthwise: brdgmm_dw 110 GFLOP/s, jit_dw 135 (20 or 24 channels: 56-72 against 112-142);
+//   up to 4 channels a group: brgconv 196, jit 223 (3 -> 16, 3x3 stride 2).
+std::string_view Slower(const ConvGeometry& g) {
+  if (g.depthwise()) return "brdgmm_dw";
+  if (g.group_in() <= 4) return "brgconv:";
+  return "";
+}
+
+ConvDesc MakeDesc(const OpCall& call, const ConvGeometry& g) {
+  dnnl::post_ops post_ops;
+  if (call.has(kResidual)) post_ops.append_sum(1);
+  onednn::AppendActivation(post_ops, ReadActivation(call.schema->name, call.attrs()));
+  const auto attr = onednn::UserScratch(post_ops);
+  const memory::desc src = onednn::ActivationDesc(call.x(0));
+  const memory::desc dst = onednn::ActivationDesc(call.y(0));
+  const memory::desc weights(WeightDims(g), memory::data_type::f32, memory::format_tag::any);
+  const memory::desc bias({g.out_channels}, memory::data_type::f32, memory::format_tag::x);
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const auto strides = Spatial(g, g.stride), dilations = Spatial(g, g.dilation, -1);
+  const auto begin = Spatial(g, g.pad_begin), end = Spatial(g, g.pad_end);
+  const dnnl::convolution_forward::desc desc =
+      call.has(kBias)
+          ? dnnl::convolution_forward::desc(kind, algorithm, src, weights, bias, dst, strides,
+                                            dilations, begin, end)
+          : dnnl::convolution_forward::desc(kind, algorithm, src, weights, dst, strides, dilations,
+                                            begin, end);
+  ConvDesc first(desc, attr, onednn::Engine());
+  const std::string_view slower = Slower(g);
+  if (!slower.empty() && StartsWith(first.impl_info_str(), slower)) {
+    ConvDesc next(desc, attr, onednn::Engine());
+    if (next.next_impl() && StartsWith(next.impl_info_str(), "jit") &&
+        std::string_view(next.impl_info_str()).find("avx512") != std::string_view::npos) {
+      return next;
+    }
+  }
+  return first;
+}
+
+class ConvState final : public KernelState {
+ public:
+  explicit ConvState(const OpCall& call);
+  size_t bytes() const override { return resident_bytes_; }
+  size_t workspace_bytes() const { return scratch_.bytes(); }
+  void Run(const OpCall& call, std::span<std::byte> workspace);
+
+ private:
+  void ApplySlope(const OpCall& call, float* y) const;
+
+  ConvGeometry geometry_;
+  Primitive conv_;
+  Primitive pack_;  // weights that are not constant
+  std::vector<float> bias_;  // f32 copy of constant half-width bias
+  size_t resident_bytes_ = 0;
+  bool half_ = false, pack_in_run_ = false;
+  ScratchPlan scratch_;
+  size_t src_slot_ = 0, dst_slot_ = 0, bias_slot_ = 0, scratchpad_slot_ = 0, weights_slot_ = 0;
+  size_t pack_from_slot_ = 0, pack_to_slot_ = 0;
+  size_t scratchpad_at_ = 0, weights_at_ = 0, src_at_ = 0, dst_at_ = 0;
+};
+
+ConvState::ConvState(const OpCall& call)
+    : geometry_(ConvGeometryOf(call)),
+      half_(onednn::IsHalfWidth(call.x(0).dtype())),
+      pack_in_run_(!call.constant(1)) {
+  const ConvDesc desc = MakeDesc(call, geometry_);
+  conv_.Create(dnnl::convolution_forward(desc));
+  src_slot_ = conv_.AddArgument(DNNL_ARG_SRC, desc.src_desc());
+  dst_slot_ = conv_.AddArgument(DNNL_ARG_DST, desc.dst_desc());
+  scratchpad_slot_ = conv_.AddArgument(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
+  scratchpad_at_ = scratch_.Add(desc.scratchpad_desc().get_size());
+  const memory::desc plain = onednn::DenseDesc(WeightDims(geometry_));
+  if (pack_in_run_) {
+    pack_.Create(dnnl::reorder({onednn::Engine(), plain, onednn::Engine(), desc.weights_desc(),
+                                onednn::UserScratch({})}));
+    pack_from_slot_ = pack_.AddArgument(DNNL_ARG_FROM, plain);
+    pack_to_slot_ = pack_.AddArgument(DNNL_ARG_TO, desc.weights_desc());
+    weights_slot_ = conv_.AddArgument(DNNL_ARG_WEIGHTS, desc.weights_desc());
+    weights_at_ = scratch_.Add(desc.weights_desc().get_size());
+  } else {
+    const std::vector<float> wide = half_ ? onednn::FloatValues(call.x(1)) : std::vector<float>();
+    const void* values = half_ ? static_cast<const void*>(wide.data()) : call.x(1).raw();
+    conv_.AddFixed(DNNL_ARG_WEIGHTS, onednn::Reordered(plain, values, desc.weights_desc()));
+    resident_bytes_ += desc.weights_desc().get_size();
+  }
+  if (call.has(kBias)) {
+    bias_slot_ = conv_.AddArgument(DNNL_ARG_BIAS, desc.bias_desc());
+    if (half_) bias_ = onednn::FloatValues(call.x(kBias));
+    resident_bytes_ += bias_.size() * sizeof(float);
+  }
+  if (half_) {
+    src_at_ = scratch_.Add(desc.src_desc().get_size());
+    dst_at_ = scratch_.Add(desc.dst_desc().get_size());
+  }
+}
+
+void ConvState::Run(const OpCall& call, std::span<std::byte> workspace) {
+  const DType type = call.x(0).dtype();
+  const void* src = call.x(0).raw();
+  void* dst = call.y(0).raw();
+  if (half_) {
+    auto* const wide = static_cast<float*>(onednn::At(workspace, src_at_));
+    ToFloat(type, src, wide, call.x(0).elements());
+    src = wide;
+    dst = onednn::At(workspace, dst_at_);
+  }
+  // The primitive adds its sum to what stands in dst.
+  if (call.has(kResidual) && call.x(kResidual).raw() != dst) {
+    ToFloat(type, call.x(kResidual).raw(), static_cast<float*>(dst), call.y(0).elements());
+  }
+  if (pack_in_run_) {
+    void* const packed = onednn::At(workspace, weights_at_);
+    pack_.Bind(pack_from_slot_, call.x(1).raw());
+    pack_.Bind(pack_to_slot_, packed);
+    pack_.Run();
+    conv_.Bind(weights_slot_, packed);
+  }
+  conv_.Bind(src_slot_, src);
+  conv_.Bind(dst_slot_, dst);
+  conv_.Bind(scratchpad_slot_, onednn::At(workspace, scratchpad_at_));
+  if (call.has(kBias)) {
+    conv_.Bind(bias_slot_, half_ ? static_cast<const void*>(bias_.data()) : call.x(kBias).raw());
+  }
+  conv_.Run();
+  if (call.has(kSlope)) ApplySlope(call, static_cast<float*>(dst));
+  if (half_) FromFloat(type, static_cast<const float*>(dst), call.y(0).raw(), call.y(0).elements());
+}
+
+// oneDNN 2.6 takes PRelu as a post-op in its reference convolution only.
+void ConvState::ApplySlope(const OpCall& call, float* y) const {
+  static const StepFunction prelu = FindStepFunction(StepOp::kPrelu);
+  const ChainStep step{.op = StepOp::kPrelu, .operand = 1};
+  const auto* slope = call.x(kSlope).data<float>();
+  const bool one = call.x(kSlope).elements() == 1;
+  const bool last = call.y(0).layout() == Layout::kChannelsLast;
+  const int64_t channels = geometry_.out_channels;
+  // Runs of one operand: a position's channels when they lie last, else a channel's positions.
+  const int64_t run = last ? channels : geometry_.out_size();
+  const int64_t runs = call.y(0).elements() / run;
+  ParallelFor(runs, 16384 / run + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      StepOperand operand;
+      if (last && !one) {
+        operand.data = slope;
+      } else {
+        operand.scalar = slope[one ? 0 : i % channels];
+      }
+      prelu(step, y + i * run, operand, y + i * run, static_cast<size_t>(run));
+    }
+  });
+}
+
+std::string Obstacle(const OpCall& call) {
+  const DType type = call.x(0).dtype();
+  if ((TypeBit(type) & onednn::kTypes) == 0) {
+    return fmt::format("type {} is not f32, f16 or bf16", DTypeName(type));
+  }
+  const int rank = call.x(0).shape().rank();
+  if (rank < 3 || rank > 5) return fmt::format("{} spatial axes; 1 to 3 are taken", rank - 2);
+  for (const Tensor* t : {call.in[0], call.in[1], static_cast<const Tensor*>(call.out[0])}) {
+    if (t->elements() == 0) return "a tensor has no elements";
+    if (t->elements() > INT32_MAX / 4) return "a tensor is larger than 2 GiB";
+  }
+  if (call.has(kResidual) && call.x(kResidual).layout() != call.y(0).layout()) {
+    return "residual and output differ in layout";
+  }
+  if (onednn::IsHalfWidth(type) && !call.constant(1)) return "16-bit weights are not constant";
+  if (onednn::IsHalfWidth(type) && call.has(kBias) && !call.constant(kBias)) {
+    return "the 16-bit bias is not constant";
+  }
+  if (onednn::IsHalfWidth(type) && call.has(kSlope)) return "the slope is 16 bits wide";
+  std::string why = onednn::ActivationObstacle(ReadActivation(call.schema->name, call.attrs()));
+  if (!why.empty()) return why;
+  const ConvDesc desc = MakeDesc(call, ConvGeometryOf(call));
+  // it is slower than ours by far
+  if (StartsWith(desc.impl_info_str(), "ref")) return "oneDNN has only its reference for this case";
+  return "";
+}
+
+bool Accepts(const OpCall& call, std::string* why) {
+  try {
+    *why = Obstacle(call);
+  } catch (const dnnl::error& e) {
+    *why = std::string("oneDNN refuses the case: ") + e.what();
+  }
+  return why->empty();
+}
+
+std::unique_ptr<KernelState> Prepare(const OpCall& call) {
+  return onednn::Guarded(call.schema->name, [&] { return std::make_unique<ConvState>(call); });
+}
+
+size_t Workspace(const OpCall& call) {
+  return static_cast<const ConvState*>(call.state)->workspace_bytes();
+}
+
+void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
+  onednn::Guarded(call.schema->name,
+                  [&] { static_cast<ConvState*>(call.state)->Run(call, workspace); });
+}
+
+WHIMBREL_REGISTER(Kernel{.op = "Conv", .name = "onednn", .rank = 100, .isa = Isa::kAvx2,
+                         .layout = LayoutRule::kChannelsLast, .accepts = Accepts,
+                         .workspace = Workspace, .prepare = Prepare, .run = Run});
+WHIMBREL_REGISTER(Kernel{.op = "FusedConv", .domain = "whimbrel", .name = "onednn", .rank = 100,
+                         .isa = Isa::kAvx2, .layout = LayoutRule::kChannelsLast,
+                         .in_place = uint64_t{1} << kResidual, .accepts = Accepts,
+                         .workspace = Workspace, .prepare = Prepare, .run = Run});
+
+}  // namespace
+}  // namespace whimbrel
+
+#endif
