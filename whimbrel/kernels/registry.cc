@@ -139,6 +139,7 @@ void CheckCall(const OpSchema& schema, const Attributes& attributes, std::span<c
     }
   }
   for (const AttributeSpec& spec : schema.attributes) {
+    if (spec.type == AttributeType::kGraph) continue;  // branches lie beside the node, not among its attributes
     const auto it = attributes.all().find(spec.name);
     if (it == attributes.all().end()) {
       if (spec.required) throw Error(Code::kInvalidData, fmt::format("{}: attribute {} is missing", schema.name, spec.name));
