@@ -2,10 +2,13 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "whimbrel/base/config.h"
 #include "whimbrel/base/json.h"
 
 namespace whimbrel {
@@ -17,6 +20,8 @@ struct GlobalOptions {
   std::string config;
   std::string log_level = "warn";
   std::string log_file;
+
+  void Visit(ConfigVisitor& visitor);
 };
 
 // Not thread-safe, except Progress.
@@ -58,7 +63,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "512 B", "1.5 KiB", "3.2 GiB"; "+1.234e-05"-free short numbers: four significant digits.
+// "512 B", "1.5 KiB", "3.2 GiB"; numbers with up to six significant digits.
 std::string FormatBytes(uint64_t bytes);
 std::string FormatNumber(double value);
 // "128M", "2G", "1.5GiB", "4096": for --memory. kInvalidArgument naming `flag`.

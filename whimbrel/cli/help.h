@@ -1,0 +1,17 @@
+// help: the text of `whimbrel --help` and `whimbrel VERB --help`, made from the registered verbs and their fields.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "whimbrel/cli/command.h"
+#include "whimbrel/cli/settings.h"
+
+namespace whimbrel {
+
+std::string ProgramHelp();
+std::string CommandHelp(const CommandInfo& info, const std::vector<FieldDescription>& fields,
+                        const std::vector<FieldDescription>& global_fields);
+
+}  // namespace whimbrel
