@@ -1,4 +1,4 @@
-// Buffer: one piece of memory with its owner: a device pool block, a mapped file, or memory lent by a caller.
+// Buffer: one piece of memory with its owner: a device pool, a mapped file, or a lender.
 
 #pragma once
 
@@ -17,9 +17,11 @@ class Buffer {
   // Host memory of the calling process, outside any device's counters: constants, files, tests.
   static std::shared_ptr<Buffer> AllocateHost(size_t bytes);
   // Read-only view of a mapped file; keeps the map alive. Writing to it faults.
-  static std::shared_ptr<Buffer> FromFile(std::shared_ptr<const MappedFile> file, size_t offset, size_t bytes);
+  static std::shared_ptr<Buffer> FromFile(std::shared_ptr<const MappedFile> file, size_t offset,
+                                          size_t bytes);
   // Memory that the caller keeps alive; `keep` may hold it.
-  static std::shared_ptr<Buffer> Borrow(void* data, size_t bytes, std::shared_ptr<const void> keep = nullptr);
+  static std::shared_ptr<Buffer> Borrow(void* data, size_t bytes,
+                                        std::shared_ptr<const void> keep = nullptr);
 
   ~Buffer();
   Buffer(const Buffer&) = delete;

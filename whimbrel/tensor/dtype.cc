@@ -46,12 +46,12 @@ std::string_view DTypeName(DType type) {
   const auto number = static_cast<size_t>(type);
   if (number < std::size(kTypes)) return kTypes[number].name;
   // A view needs a lasting string; there are only 256 numbers.
-  static const auto kNames = [] {
+  static const auto names_of_all = [] {
     std::array<std::string, 256> names;
     for (size_t i = 0; i < names.size(); ++i) names[i] = "type " + std::to_string(i);
     return names;
   }();
-  return kNames[number];
+  return names_of_all[number];
 }
 
 DType DTypeFromName(std::string_view name) {

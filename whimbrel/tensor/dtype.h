@@ -45,42 +45,81 @@ constexpr bool IsInteger(DType t) {
          t == DType::kInt32 || t == DType::kInt64 || t == DType::kUint32 || t == DType::kUint64;
 }
 
+// The element type of a C++ type; kUndefined for others.
 template <typename T>
-struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::kFloat; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::kDouble; };
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::kFloat16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::kBFloat16; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::kInt8; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::kUint8; };
-template <> struct DTypeOf<int16_t> { static constexpr DType value = DType::kInt16; };
-template <> struct DTypeOf<uint16_t> { static constexpr DType value = DType::kUint16; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::kInt32; };
-template <> struct DTypeOf<uint32_t> { static constexpr DType value = DType::kUint32; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::kInt64; };
-template <> struct DTypeOf<uint64_t> { static constexpr DType value = DType::kUint64; };
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::kBool; };
-template <typename T>
-inline constexpr DType kDTypeOf = DTypeOf<T>::value;
+inline constexpr DType kDTypeOf = DType::kUndefined;
+template <>
+inline constexpr DType kDTypeOf<float> = DType::kFloat;
+template <>
+inline constexpr DType kDTypeOf<double> = DType::kDouble;
+template <>
+inline constexpr DType kDTypeOf<Half> = DType::kFloat16;
+template <>
+inline constexpr DType kDTypeOf<BFloat16> = DType::kBFloat16;
+template <>
+inline constexpr DType kDTypeOf<int8_t> = DType::kInt8;
+template <>
+inline constexpr DType kDTypeOf<uint8_t> = DType::kUint8;
+template <>
+inline constexpr DType kDTypeOf<int16_t> = DType::kInt16;
+template <>
+inline constexpr DType kDTypeOf<uint16_t> = DType::kUint16;
+template <>
+inline constexpr DType kDTypeOf<int32_t> = DType::kInt32;
+template <>
+inline constexpr DType kDTypeOf<uint32_t> = DType::kUint32;
+template <>
+inline constexpr DType kDTypeOf<int64_t> = DType::kInt64;
+template <>
+inline constexpr DType kDTypeOf<uint64_t> = DType::kUint64;
+template <>
+inline constexpr DType kDTypeOf<bool> = DType::kBool;
 
-// Calls fn.template operator()<T>() with the C++ type of `type`; returns false for types without one.
+// Calls fn.template operator()<T>() with the C++ type of `type`; false for types without one.
 template <typename F>
 bool DispatchType(DType type, F&& fn) {
   switch (type) {
-    case DType::kFloat: fn.template operator()<float>(); return true;
-    case DType::kDouble: fn.template operator()<double>(); return true;
-    case DType::kFloat16: fn.template operator()<Half>(); return true;
-    case DType::kBFloat16: fn.template operator()<BFloat16>(); return true;
-    case DType::kInt8: fn.template operator()<int8_t>(); return true;
-    case DType::kUint8: fn.template operator()<uint8_t>(); return true;
-    case DType::kInt16: fn.template operator()<int16_t>(); return true;
-    case DType::kUint16: fn.template operator()<uint16_t>(); return true;
-    case DType::kInt32: fn.template operator()<int32_t>(); return true;
-    case DType::kUint32: fn.template operator()<uint32_t>(); return true;
-    case DType::kInt64: fn.template operator()<int64_t>(); return true;
-    case DType::kUint64: fn.template operator()<uint64_t>(); return true;
-    case DType::kBool: fn.template operator()<bool>(); return true;
-    default: return false;
+    case DType::kFloat:
+      fn.template operator()<float>();
+      return true;
+    case DType::kDouble:
+      fn.template operator()<double>();
+      return true;
+    case DType::kFloat16:
+      fn.template operator()<Half>();
+      return true;
+    case DType::kBFloat16:
+      fn.template operator()<BFloat16>();
+      return true;
+    case DType::kInt8:
+      fn.template operator()<int8_t>();
+      return true;
+    case DType::kUint8:
+      fn.template operator()<uint8_t>();
+      return true;
+    case DType::kInt16:
+      fn.template operator()<int16_t>();
+      return true;
+    case DType::kUint16:
+      fn.template operator()<uint16_t>();
+      return true;
+    case DType::kInt32:
+      fn.template operator()<int32_t>();
+      return true;
+    case DType::kUint32:
+      fn.template operator()<uint32_t>();
+      return true;
+    case DType::kInt64:
+      fn.template operator()<int64_t>();
+      return true;
+    case DType::kUint64:
+      fn.template operator()<uint64_t>();
+      return true;
+    case DType::kBool:
+      fn.template operator()<bool>();
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -10,8 +10,9 @@
 
 namespace whimbrel {
 
-// A view of the map where the address suits the element type, else a host copy. The range must lie in
-// the file. Bools other than 0 and 1 become 1 (in a copy): reading them as bool would be undefined.
+// A view of the map where the address suits the element type, else a host copy. The range must lie
+// in the file. Bools other than 0 and 1 become 1 (in a copy): reading them as bool would be
+// undefined.
 Tensor TensorOnFile(const std::shared_ptr<const MappedFile>& file, size_t offset, DType dtype,
                     const Shape& shape);
 // Host copy of `bytes` (exactly as many as dtype and shape need), bools made 0 or 1.

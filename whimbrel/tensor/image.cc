@@ -147,7 +147,7 @@ bool DecodeJpeg(JpegState* state, unsigned char* pixels, size_t row_bytes) {
 
 class JpegDecoder {
  public:
-  JpegDecoder() { std::memset(&state_, 0, sizeof(state_)); }
+  JpegDecoder() = default;
   ~JpegDecoder() { jpeg_destroy_decompress(&state_.info); }
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
@@ -206,7 +206,7 @@ class JpegDecoder {
     return 1;
   }
 
-  JpegState state_;
+  JpegState state_{};
 };
 
 // ---- PNG, by the same pattern.

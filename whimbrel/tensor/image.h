@@ -23,7 +23,8 @@ struct Image {
 Image ReadImage(const std::string& path);
 bool LooksLikeImage(const std::string& path);  // JPEG or PNG signature
 
-// value = (pixel - mean) / std per channel of the chosen order. Defaults: no resize, mean 0, std 255, rgb, nchw.
+// value = (pixel - mean) / std per channel of the chosen order. Defaults: no resize, mean 0,
+// std 255, rgb, nchw.
 struct ImageOptions {
   int64_t width = 0;  // 0 = from the input's shape when that is fixed, else the picture's own
   int64_t height = 0;

@@ -139,7 +139,7 @@ Image Resize(const Image& image, int64_t width, int64_t height) {
 // A pixel has 256 values, so that the arithmetic is done 768 times, in double, rounded once.
 template <typename T>
 void Fill(const Image& image, const ImageOptions& options, Tensor& tensor) {
-  std::array<std::array<T, 256>, 3> table;
+  std::array<std::array<T, 256>, 3> table{};
   for (size_t c = 0; c < 3; ++c) {
     for (size_t value = 0; value < 256; ++value) {
       if constexpr (std::is_same_v<T, uint8_t>) {

@@ -56,7 +56,31 @@ DType TypeOf(std::string_view tensor, std::string_view name) {
       foreign ? "convert the file to F32, F16 or BF16" : "");
 }
 
-// Throws Errors without the path; the caller adds it. simdjson's own errors pass through.
+// Checks that type, shape and offsets agree.
+void SetShape(const std::vector<int64_t>& dims, Entry& entry) {
+  try {
+    entry.shape = Shape(dims);
+    const auto needed = static_cast<uint64_t>(entry.shape.elements()) * ItemSize(entry.dtype);
+    if (entry.end < entry.begin || entry.end - entry.begin != needed) {
+      throw Error(Code::kInvalidData, fmt::format("{} {} needs {} bytes, its offsets are [{}, {})",
+                                                  DTypeName(entry.dtype), ToString(entry.shape),
+                                                  needed, entry.begin, entry.end));
+    }
+  } catch (const Error& error) {
+    throw error.WithContext(fmt::format("tensor '{}'", entry.name));
+  }
+}
+
+bool ReadDims(simdjson::dom::array list, std::vector<int64_t>& dims) {
+  for (const simdjson::dom::element item : list) {
+    int64_t dim = 0;
+    if (item.get(dim) || dim < 0) return false;
+    dims.push_back(dim);
+  }
+  return true;
+}
+
+// Throws Errors without the path; the caller adds it.
 Entry ParseEntry(std::string_view name, simdjson::dom::element value) {
   const auto fail = [&](std::string_view why) {
     return Error(Code::kInvalidData, fmt::format("tensor '{}': {}", name, why));
@@ -80,11 +104,7 @@ Entry ParseEntry(std::string_view name, simdjson::dom::element value) {
     }
     if (field.get(list)) throw fail(fmt::format("{} is no list", key));
     if (index == 1) {
-      for (const simdjson::dom::element item : list) {
-        int64_t dim = 0;
-        if (item.get(dim) || dim < 0) throw fail("a dimension is no number of 0 to 2^63 - 1");
-        dims.push_back(dim);
-      }
+      if (!ReadDims(list, dims)) throw fail("a dimension is no number of 0 to 2^63 - 1");
       continue;
     }
     if (list.size() != 2 || list.at(0).get(entry.begin) || list.at(1).get(entry.end)) {
@@ -92,17 +112,7 @@ Entry ParseEntry(std::string_view name, simdjson::dom::element value) {
     }
   }
   if (!seen[0] || !seen[1] || !seen[2]) throw fail("dtype, shape and data_offsets are needed");
-  try {
-    entry.shape = Shape(dims);
-    const auto needed = static_cast<uint64_t>(entry.shape.elements()) * ItemSize(entry.dtype);
-    if (entry.end < entry.begin || entry.end - entry.begin != needed) {
-      throw Error(Code::kInvalidData, fmt::format("{} {} needs {} bytes, its offsets are [{}, {})",
-                                                  DTypeName(entry.dtype), ToString(entry.shape),
-                                                  needed, entry.begin, entry.end));
-    }
-  } catch (const Error& error) {
-    throw error.WithContext(fmt::format("tensor '{}'", name));
-  }
+  SetShape(dims, entry);
   return entry;
 }
 
@@ -216,6 +226,7 @@ void WriteSafetensors(const std::string& path,
   // Wide types first: after the padded header every tensor then lies at a multiple of its item
   // size.
   std::vector<const std::pair<std::string, Tensor>*> order;
+  order.reserve(tensors.size());
   for (const auto& entry : tensors) order.push_back(&entry);
   std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
     return ItemSize(a->second.dtype()) > ItemSize(b->second.dtype());

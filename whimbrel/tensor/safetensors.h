@@ -1,4 +1,4 @@
-// safetensors: weight files as published on model hubs; header JSON, then raw little-endian data, memory-mapped.
+// safetensors: weight files of model hubs: header JSON, then little-endian data, memory-mapped.
 
 #pragma once
 
@@ -16,7 +16,8 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Checks header length, offsets, overlaps, sizes; every fault is kInvalidData naming tensor and figures.
+// Checks header length, offsets, overlaps, sizes; every fault is kInvalidData naming tensor and
+// figures.
 SafetensorsFile ReadSafetensors(const std::string& path);
 void WriteSafetensors(const std::string& path,
                       const std::vector<std::pair<std::string, Tensor>>& tensors,

@@ -19,13 +19,19 @@ class Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims);
-  explicit Shape(std::span<const int64_t> dims);  // kUnsupported above kMaxRank, kInvalidData below 0
+  // kUnsupported above kMaxRank, kInvalidData below 0.
+  explicit Shape(std::span<const int64_t> dims);
   int rank() const { return rank_; }
   // Negative axes count from the end.
-  int64_t operator[](int axis) const { return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)]; }
-  void set(int axis, int64_t dim) { dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)] = dim; }
+  int64_t operator[](int axis) const {
+    return dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)];
+  }
+  void set(int axis, int64_t dim) {
+    dims_[static_cast<size_t>(axis < 0 ? axis + rank_ : axis)] = dim;
+  }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
-  // Product of all dims, at most 2^58 (so that bytes fit 63 bits); kInvalidData above. Any 0 gives 0.
+  // Product of all dims, at most 2^58 (so that bytes fit 63 bits); kInvalidData above.
+  // Any 0 gives 0.
   int64_t elements() const { return Product(0, rank_); }
   int64_t Product(int begin, int end) const;      // of dims [begin, end), the same limit
   std::array<int64_t, kMaxRank> Strides() const;  // row-major, in elements

@@ -166,8 +166,8 @@ int64_t ElementAsInt64(const Tensor& tensor, int64_t index) {
   const bool known = DispatchType(tensor.dtype(), [&]<typename T>() {
     const T element = tensor.data<T>()[index];
     if constexpr (std::is_integral_v<T>) {
-      constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-      const bool above = std::is_unsigned_v<T> && static_cast<uint64_t>(element) > kMax;
+      constexpr auto max_value = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+      const bool above = std::is_unsigned_v<T> && static_cast<uint64_t>(element) > max_value;
       value = above ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(element);
     } else {
       const auto real = static_cast<double>(element);

@@ -1,4 +1,4 @@
-// tensor: Tensor, Shape, element types, layouts, and reading and writing of weight files, arrays and pictures.
+// tensor: Tensor, Shape, types, layouts; reading and writing of weights, arrays and pictures.
 
 #pragma once
 
@@ -85,12 +85,12 @@ class Tensor {
   std::shared_ptr<Buffer> buffer_;
 };
 
-// Element `index` (memory order) as double / int64, whatever the type. To int64: the fraction is cut,
-// values beyond it saturate, NaN is 0.
+// Element `index` (memory order) as double / int64, whatever the type. To int64: the fraction is
+// cut, values beyond it saturate, NaN is 0.
 double ElementAsDouble(const Tensor& tensor, int64_t index);
 int64_t ElementAsInt64(const Tensor& tensor, int64_t index);
-// Floats are rounded once; integers lose the fraction and wrap (NaN and values beyond 64 bits give the
-// smallest int64, wrapped).
+// Floats are rounded once; integers lose the fraction and wrap (NaN and values beyond 64 bits give
+// the smallest int64, wrapped).
 void SetElementFromDouble(Tensor& tensor, int64_t index, double value);
 // All elements of an integer (or bool) tensor, plain layout.
 std::vector<int64_t> IntegerValues(const Tensor& tensor);

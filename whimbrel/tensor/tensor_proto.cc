@@ -97,7 +97,7 @@ std::string ResolveLocation(const std::string& location, const std::string& dire
     return text;
   };
   std::string root = real(directory);
-  const std::string path = real(JoinPath(directory, location));
+  std::string path = real(JoinPath(directory, location));
   if (root.empty() || path.empty()) {
     throw Error(Code::kNotFound,
                 fmt::format("external data file {} is not there", JoinPath(directory, location)),
@@ -152,11 +152,11 @@ void CopyField(const Field& field, Tensor& tensor) {
 // readings of the bits pass; anything wider is no such value.
 template <typename T>
 void CopyNarrow(const google::protobuf::RepeatedField<int32_t>& field, Tensor& tensor) {
-  constexpr int kBits = 8 * sizeof(T);
+  constexpr int bits = 8 * sizeof(T);
   T* out = tensor.data<T>();
   for (int i = 0; i < field.size(); ++i) {
     const int32_t value = field.Get(i);
-    if (value < -(1 << (kBits - 1)) || value >= (1 << kBits)) {
+    if (value < -(1 << (bits - 1)) || value >= (1 << bits)) {
       throw Error(Code::kInvalidData, fmt::format("value {} at {} does not fit {}", value, i,
                                                   DTypeName(tensor.dtype())));
     }

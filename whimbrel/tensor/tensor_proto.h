@@ -1,4 +1,4 @@
-// tensor_proto: ONNX TensorProto messages and .pb files to tensors and back, external data included.
+// tensor_proto: ONNX TensorProto messages and .pb files to tensors and back, external data too.
 
 #pragma once
 
@@ -16,7 +16,8 @@ namespace whimbrel {
 
 // Where external data of a model is looked up: beside the model file, never the current directory.
 struct ExternalDataContext {
-  std::string directory;   // empty = the model came from memory: external data is an error that says so
+  // Empty = the model came from memory: external data is an error that says so.
+  std::string directory;
 };
 
 // kInvalidData / kUnsupported naming the tensor, with file, offset and length for external data.
