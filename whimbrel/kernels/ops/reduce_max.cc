@@ -1,0 +1,47 @@
+// ReduceMax: y = largest of x over the axes; NaN wins.
+//
+// in   data   f16, f32, f64, bf16, i32, i64, u32, u64,
+//          i8 and u8 from 12, bool from 20
+//      axes   i64 [n], optional, from opset 18; default: all axes
+// attr axes   ints, before opset 18
+//      keepdims  int, default 1
+//      noop_with_empty_axes  int, default 0, from opset 18
+// out  reduced  type of data
+// Source: ONNX operator ReduceMax (1, 11, 12, 13, 18, 20).
+
+#include "whimbrel/kernels/ops/reduce.h"
+
+namespace whimbrel {
+namespace {
+
+template <typename T>
+struct Max {
+  using W = WideOf<T>;
+
+  // The largest of nothing: minus infinity, the type's least value where it has none.
+  static W Start() {
+    if constexpr (std::is_floating_point_v<W>) {
+      return -std::numeric_limits<W>::infinity();
+    } else {
+      return std::numeric_limits<W>::lowest();
+    }
+  }
+  static W Step(W best, W x) {
+    if constexpr (std::is_floating_point_v<W>) {
+      if (std::isnan(x)) return x;
+    }
+    return x > best ? x : best;
+  }
+  static W Finish(W best, int64_t /*count*/) { return best; }
+};
+
+WHIMBREL_REGISTER(ReduceExtremeSchema("ReduceMax", 1));
+WHIMBREL_REGISTER(ReduceExtremeSchema("ReduceMax", 12));
+WHIMBREL_REGISTER(ReduceExtremeSchema("ReduceMax", 13));
+WHIMBREL_REGISTER(ReduceExtremeSchema("ReduceMax", 18));
+WHIMBREL_REGISTER(ReduceExtremeSchema("ReduceMax", 20));
+WHIMBREL_REGISTER(Kernel{
+    .op = "ReduceMax", .name = "reference", .run = ReduceReference<kAllTypes, Max>});
+
+}  // namespace
+}  // namespace whimbrel
