@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <optional>
@@ -315,6 +315,7 @@ Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& sourc
   }
   onnx::ModelProto model;
   {
+    const google::protobuf::LogSilencer silencer;  // protobuf would print its own words to stderr
     google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
     stream.SetTotalBytesLimit(INT_MAX);
     stream.SetRecursionLimit(100);

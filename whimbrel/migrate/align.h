@@ -59,7 +59,8 @@ struct AlignResult {
   std::string reference;   // "reference"
   std::string device;
   std::string inputs;      // "seed 1" or the files
-  size_t peak_bytes = 0;   // most tensor memory held at once by the comparison
+  size_t peak_bytes = 0;   // most tensor memory that the reference side held at once
+  std::vector<Tensor> reference_outputs;  // in graph order: what a probe expects
 };
 
 struct AlignOptions {
