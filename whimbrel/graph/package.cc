@@ -107,6 +107,7 @@ void CheckSection(const MappedFile& file, const Section& section) {
 // What both the writer and the reader hold true of a bucket and of a probe.
 void CheckContents(const PackageContents& contents, Code code) {
   const auto fail = [&](const std::string& what) { throw Error(code, what); };
+  if (contents.buckets.empty()) fail("a package needs at least one bucket");
   for (size_t b = 0; b < contents.buckets.size(); ++b) {
     const PackageBucket& bucket = contents.buckets[b];
     const Graph& graph = *bucket.graph;
