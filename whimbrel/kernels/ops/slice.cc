@@ -71,6 +71,8 @@ Bounds InferBounds(InferContext& c, std::string_view name, size_t i) {
     bounds.values.emplace(list.values->begin(), list.values->end());
   } else if (list.present) {
     bounds.values = SmallElements(c, i);
+    const auto length = bounds.values ? static_cast<int64_t>(bounds.values->size()) : 0;
+    if (!bounds.count || *bounds.count != length) bounds.values.reset();
   }
   return bounds;
 }
