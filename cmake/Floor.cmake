@@ -24,10 +24,10 @@ function(whimbrel_floor name)
   set_property(GLOBAL APPEND PROPERTY WHIMBREL_FLOORS ${name})
 endfunction()
 
-# All floors built so far as link items: objects and the libraries that they need.
+# All floors built so far; linking an object library directly brings its objects.
 function(whimbrel_link target)
   get_property(floors GLOBAL PROPERTY WHIMBREL_FLOORS)
   foreach(floor ${floors})
-    target_link_libraries(${target} PRIVATE whimbrel_${floor} $<TARGET_OBJECTS:whimbrel_${floor}>)
+    target_link_libraries(${target} PRIVATE whimbrel_${floor})
   endforeach()
 endfunction()
