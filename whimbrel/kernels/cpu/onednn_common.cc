@@ -8,6 +8,7 @@
 
 #include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/cpu/float_convert.h"
+#include "whimbrel/kernels/cpu/hwy_steps.h"
 
 namespace whimbrel::onednn {
 namespace {
@@ -141,6 +142,22 @@ bool AppendActivation(dnnl::post_ops& post_ops, const Activation& a) {
     case ActivationKind::kPRelu: return false;
   }
   return false;
+}
+
+void ApplySlope(const Tensor& slope, float* y, int64_t rows, int64_t cols) {
+  static const StepFunction prelu = FindStepFunction(StepOp::kPrelu);
+  const ChainStep step{.op = StepOp::kPrelu, .operand = 1};
+  StepOperand operand;
+  if (slope.elements() == 1) {
+    operand.scalar = *slope.data<float>();
+  } else {
+    operand.data = slope.data<float>();
+  }
+  ParallelFor(rows, 16384 / cols + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      prelu(step, y + r * cols, operand, y + r * cols, static_cast<size_t>(cols));
+    }
+  });
 }
 
 std::string ActivationObstacle(const Activation& a) {

@@ -82,6 +82,8 @@ dnnl::memory Reordered(const dnnl::memory::desc& from, const void* data, const d
 // True when the activation can follow a primitive's sum; PRelu with its slope tensor cannot (no optimised
 // primitive of 2.6 takes it): the kernel applies it in a pass of its own.
 bool AppendActivation(dnnl::post_ops& post_ops, const Activation& activation);
+// y[r, c] < 0 ? slope[c] * y[r, c] : y[r, c] for f32 rows; slope: f32 [cols] or one value.
+void ApplySlope(const Tensor& slope, float* y, int64_t rows, int64_t cols);
 // Reasons against an activation in words; empty when fine.
 std::string ActivationObstacle(const Activation& activation);
 

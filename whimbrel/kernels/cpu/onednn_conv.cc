@@ -11,9 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/cpu/float_convert.h"
-#include "whimbrel/kernels/cpu/hwy_steps.h"
 #include "whimbrel/kernels/ops/conv_common.h"
 
 namespace whimbrel {
@@ -94,8 +92,6 @@ class ConvState final : public KernelState {
   void Run(const OpCall& call, std::span<std::byte> workspace);
 
  private:
-  void ApplySlope(const OpCall& call, float* y) const;
-
   ConvGeometry geometry_;
   Primitive conv_;
   Primitive pack_;  // weights that are not constant
@@ -171,32 +167,11 @@ void ConvState::Run(const OpCall& call, std::span<std::byte> workspace) {
     conv_.Bind(bias_slot_, half_ ? static_cast<const void*>(bias_.data()) : call.x(kBias).raw());
   }
   conv_.Run();
-  if (call.has(kSlope)) ApplySlope(call, static_cast<float*>(dst));
+  if (call.has(kSlope)) {
+    onednn::ApplySlope(call.x(kSlope), static_cast<float*>(dst),
+                       geometry_.batch * geometry_.out_size(), geometry_.out_channels);
+  }
   if (half_) FromFloat(type, static_cast<const float*>(dst), call.y(0).raw(), call.y(0).elements());
-}
-
-// oneDNN 2.6 takes PRelu as a post-op in its reference convolution only.
-void ConvState::ApplySlope(const OpCall& call, float* y) const {
-  static const StepFunction prelu = FindStepFunction(StepOp::kPrelu);
-  const ChainStep step{.op = StepOp::kPrelu, .operand = 1};
-  const auto* slope = call.x(kSlope).data<float>();
-  const bool one = call.x(kSlope).elements() == 1;
-  const bool last = call.y(0).layout() == Layout::kChannelsLast;
-  const int64_t channels = geometry_.out_channels;
-  // Runs of one operand: a position's channels when they lie last, else a channel's positions.
-  const int64_t run = last ? channels : geometry_.out_size();
-  const int64_t runs = call.y(0).elements() / run;
-  ParallelFor(runs, 16384 / run + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      StepOperand operand;
-      if (last && !one) {
-        operand.data = slope;
-      } else {
-        operand.scalar = slope[one ? 0 : i % channels];
-      }
-      prelu(step, y + i * run, operand, y + i * run, static_cast<size_t>(run));
-    }
-  });
 }
 
 std::string Obstacle(const OpCall& call) {
@@ -210,8 +185,9 @@ std::string Obstacle(const OpCall& call) {
     if (t->elements() == 0) return "a tensor has no elements";
     if (t->elements() > INT32_MAX / 4) return "a tensor is larger than 2 GiB";
   }
-  if (call.has(kResidual) && call.x(kResidual).layout() != call.y(0).layout()) {
-    return "residual and output differ in layout";
+  for (const Tensor* t : {call.in[0], static_cast<const Tensor*>(call.out[0]),
+                          call.has(kResidual) ? call.in[kResidual] : call.in[0]}) {
+    if (t->layout() != Layout::kChannelsLast) return "data and residual are not channels-last";
   }
   if (onednn::IsHalfWidth(type) && !call.constant(1)) return "16-bit weights are not constant";
   if (onednn::IsHalfWidth(type) && call.has(kBias) && !call.constant(kBias)) {
