@@ -67,7 +67,7 @@ std::optional<Dims> InferDims(InferContext& c) {
       out[axis] = Dim();
       continue;
     }
-    out[axis] = out[axis] + (*pads)[i] + (*pads)[i + axes.size()];
+    out[axis] = out[axis] + ((*pads)[i] + (*pads)[i + axes.size()]);
     if (out[axis].known() && out[axis].value() < 0) {
       c.Fail(fmt::format("pads {} and {} leave {} of axis {} of {}", ToString((*pads)[i]),
                          ToString((*pads)[i + axes.size()]), out[axis].value(), axis,

@@ -48,7 +48,8 @@ Dim SymbolicCount(const Dim& dim, const Dim& start, const Dim& end, const Dim& s
   const bool to_end = end.known() ? end.value() >= kFar : end.Same(dim);
   if (step.Is(1)) {
     if (start.value() >= 0 && to_end) return dim - start;
-    if (start.Is(0) && end.known() && end.value() < 0 && end.value() > -kFar) return dim + end;
+    if (start.Is(0) && end.known() && end.value() < 0 && end.value() > -kFar)
+      return dim - Dim(-end.value());
   }
   if (step.Is(-1) && (start.Is(-1) || start.value() >= kFar) && end.known() &&
       end.value() <= -kFar) {
