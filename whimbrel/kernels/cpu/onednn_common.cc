@@ -69,6 +69,14 @@ void Primitive::Run() const {
   }
 }
 
+TeamScope::TeamScope(bool alone) : before_(compute_threads()), alone_(alone && before_ > 1) {
+  if (alone_) SetComputeThreads(1);
+}
+
+TeamScope::~TeamScope() {
+  if (alone_) SetComputeThreads(before_);
+}
+
 size_t ScratchPlan::Add(size_t bytes) {
   const size_t offset = bytes_;
   bytes_ += (bytes + 63) / 64 * 64;

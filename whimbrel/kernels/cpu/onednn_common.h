@@ -56,6 +56,24 @@ class Primitive {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
+// Work below this runs on the calling thread alone: 2 MFLOP take 8 us on one core, waking a second
+// thread takes from 2 us (still spinning) to 50.
+constexpr double kTeamFlops = 2e6;
+
+// While it lives, the calling thread's team is itself only (when `alone`) or what it was. Primitives are
+// shaped by the team that makes them, so hold one with the same `alone` when making and when running.
+class TeamScope {
+ public:
+  explicit TeamScope(bool alone);
+  ~TeamScope();
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+
+ private:
+  int before_;
+  bool alone_;
+};
+
 // Pieces of one scratch buffer, each on a cache line. Add while planning, At while running.
 class ScratchPlan {
  public:

@@ -97,7 +97,7 @@ class ConvState final : public KernelState {
   Primitive pack_;  // weights that are not constant
   std::vector<float> bias_;  // f32 copy of constant half-width bias
   size_t resident_bytes_ = 0;
-  bool half_ = false, pack_in_run_ = false;
+  bool half_ = false, alone_ = false, pack_in_run_ = false;
   ScratchPlan scratch_;
   size_t src_slot_ = 0, dst_slot_ = 0, bias_slot_ = 0, scratchpad_slot_ = 0, weights_slot_ = 0;
   size_t pack_from_slot_ = 0, pack_to_slot_ = 0;
@@ -107,7 +107,9 @@ class ConvState final : public KernelState {
 ConvState::ConvState(const OpCall& call)
     : geometry_(ConvGeometryOf(call)),
       half_(onednn::IsHalfWidth(call.x(0).dtype())),
+      alone_(2 * geometry_.macs() < onednn::kTeamFlops),
       pack_in_run_(!call.constant(1)) {
+  const onednn::TeamScope team(alone_);
   const ConvDesc desc = MakeDesc(call, geometry_);
   conv_.Create(dnnl::convolution_forward(desc));
   src_slot_ = conv_.AddArgument(DNNL_ARG_SRC, desc.src_desc());
@@ -140,6 +142,7 @@ ConvState::ConvState(const OpCall& call)
 }
 
 void ConvState::Run(const OpCall& call, std::span<std::byte> workspace) {
+  const onednn::TeamScope team(alone_);
   const DType type = call.x(0).dtype();
   const void* src = call.x(0).raw();
   void* dst = call.y(0).raw();

@@ -46,6 +46,10 @@ struct Problem {
     for (int64_t d : batch) count *= d;
     return count;
   }
+  double flops() const {
+    return 2.0 * static_cast<double>(products()) * static_cast<double>(m) * static_cast<double>(k) *
+           static_cast<double>(n);
+  }
 };
 
 memory::dims LeadingDims(const Shape& shape, size_t rank) {
@@ -212,7 +216,7 @@ class MatMulState final : public KernelState {
   Primitive matmul_;
   std::vector<float> bias_, b_;  // f32 copies of constants where the call's own will not do
   size_t resident_bytes_ = 0;
-  bool half_ = false, packed_ = false;
+  bool alone_ = false, half_ = false, packed_ = false;
   ScratchPlan scratch_;
   size_t a_slot_ = 0, b_slot_ = 0, y_slot_ = 0, bias_slot_ = 0, scratchpad_slot_ = 0;
   size_t scratchpad_at_ = 0, a_at_ = 0, b_at_ = 0, y_at_ = 0;
@@ -220,7 +224,9 @@ class MatMulState final : public KernelState {
 
 MatMulState::MatMulState(const OpCall& call)
     : problem_(Read(call)),
+      alone_(problem_.flops() < onednn::kTeamFlops),
       half_(onednn::IsHalfWidth(call.x(0).dtype())) {
+  const onednn::TeamScope team(alone_);
   const Plan plan = MakePlan(call, problem_);
   form_ = plan.form;
   packed_ = plan.packed;
@@ -316,7 +322,6 @@ void MatMulState::Multiply(const float* a, const float* b, float* y, std::span<s
 void MatMulState::MultiplyVectors(const float* a, const float* b, float* y) const {
   const Problem& p = problem_;
   const float beta = p.residual >= 0 ? p.beta : (p.bias >= 0 ? 1.0f : 0.0f);
-  compute_threads();
   for (int64_t i = 0; i < p.products(); ++i) {
     const auto [a_matrix, b_matrix] = Operands(i);
     const dnnl::status status = dnnl::sgemm(
@@ -328,6 +333,7 @@ void MatMulState::MultiplyVectors(const float* a, const float* b, float* y) cons
 }
 
 void MatMulState::Run(const OpCall& call, std::span<std::byte> workspace) {
+  const onednn::TeamScope team(alone_);
   const Problem& p = problem_;
   const float* a = Wide(call.x(0), workspace, a_at_);
   const float* b = packed_ ? nullptr : Wide(call.x(1), workspace, b_at_);
