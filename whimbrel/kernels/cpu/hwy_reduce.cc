@@ -1,0 +1,184 @@
+// Reductions along rows (inner = 1) and down columns.
+
+#include "whimbrel/kernels/cpu/hwy_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_reduce.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+
+#include "whimbrel/base/threads.h"
+#include "whimbrel/kernels/cpu/hwy_map-inl.h"
+#include "whimbrel/kernels/cpu/hwy_reduce.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace whimbrel {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Additions into one accumulator before it is put aside: the error grows with this and with the number
+// of partial sums, not with their product.
+constexpr int64_t kPartial = 64;
+
+struct AddOp {
+  HWY_INLINE F32Vec operator()(F32Vec a, F32Vec b) const { return hn::Add(a, b); }
+  float operator()(float a, float b) const { return a + b; }
+};
+struct MaxOp {
+  HWY_INLINE F32Vec operator()(F32Vec a, F32Vec b) const { return MaxNan(a, b); }
+  float operator()(float a, float b) const { return a != a || a > b ? a : b; }
+};
+struct MinOp {
+  HWY_INLINE F32Vec operator()(F32Vec a, F32Vec b) const { return MinNan(a, b); }
+  float operator()(float a, float b) const { return a != a || a < b ? a : b; }
+};
+
+template <typename Op>
+HWY_INLINE float Row(const float* x, int64_t count, Op op) {
+  const F32 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (count < lanes) {
+    float result = x[0];
+    for (int64_t i = 1; i < count; ++i) result = op(result, x[i]);
+    return result;
+  }
+  // `total` starts as the first vector, so that no neutral element is needed
+  F32Vec total = hn::LoadU(d, x);
+  int64_t i = lanes;
+  while (i + 4 * lanes <= count) {
+    const int64_t end = std::min(count, i + 4 * lanes * kPartial);
+    F32Vec a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
+    F32Vec c = hn::LoadU(d, x + i + 2 * lanes), e = hn::LoadU(d, x + i + 3 * lanes);
+    for (i += 4 * lanes; i + 4 * lanes <= end; i += 4 * lanes) {
+      a = op(a, hn::LoadU(d, x + i));
+      b = op(b, hn::LoadU(d, x + i + lanes));
+      c = op(c, hn::LoadU(d, x + i + 2 * lanes));
+      e = op(e, hn::LoadU(d, x + i + 3 * lanes));
+    }
+    total = op(total, op(op(a, b), op(c, e)));
+  }
+  for (; i + lanes <= count; i += lanes) total = op(total, hn::LoadU(d, x + i));
+  HWY_ALIGN std::array<float, HWY_MAX_BYTES / sizeof(float)> parts;
+  hn::StoreU(total, d, parts.data());
+  float result = parts[0];
+  for (size_t k = 1; k < static_cast<size_t>(lanes); ++k) result = op(result, parts[k]);
+  for (; i < count; ++i) result = op(result, x[i]);
+  return result;
+}
+
+// 4 columns of vectors at once, or one of `live` lanes.
+template <int kVectors, typename Op>
+HWY_INLINE void ColumnBlock(const float* x, int64_t count, int64_t stride, size_t live, float scale,
+                            float* y, Op op) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  const auto load = [&](const float* from, size_t v) HWY_ATTR {
+    return kVectors == 1 ? hn::MaskedLoad(hn::FirstN(d, live), d, from)
+                         : hn::LoadU(d, from + v * lanes);
+  };
+  F32Vec total[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) total[v] = load(x, v);
+  for (int64_t r = 1; r < count;) {
+    const int64_t end = std::min(count, r + kPartial);
+    F32Vec part[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) part[v] = load(x + r * stride, v);
+    for (++r; r < end; ++r) {
+      for (size_t v = 0; v < kVectors; ++v) part[v] = op(part[v], load(x + r * stride, v));
+    }
+    for (size_t v = 0; v < kVectors; ++v) total[v] = op(total[v], part[v]);
+  }
+  const F32Vec factor = hn::Set(d, scale);
+  for (size_t v = 0; v < kVectors; ++v) {
+    const F32Vec result = hn::Mul(total[v], factor);
+    if (kVectors == 1) {
+      hn::BlendedStore(result, hn::FirstN(d, live), d, y);
+    } else {
+      hn::StoreU(result, d, y + v * lanes);
+    }
+  }
+}
+
+template <typename Op>
+void Columns(const float* x, int64_t count, int64_t stride, int64_t width, float scale, float* y,
+             Op op) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F32()));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= width; i += 4 * lanes) {
+    ColumnBlock<4>(x + i, count, stride, 0, scale, y + i, op);
+  }
+  for (; i < width; i += lanes) {
+    ColumnBlock<1>(x + i, count, stride, static_cast<size_t>(std::min(lanes, width - i)), scale,
+                   y + i, op);
+  }
+}
+
+template <typename Op>
+void Rows(const float* x, int64_t rows, int64_t count, float scale, float* y, Op op) {
+  for (int64_t r = 0; r < rows; ++r) y[r] = Row(x + r * count, count, op) * scale;
+}
+
+}  // namespace
+
+void ReduceRows(Reduction reduction, const float* x, int64_t rows, int64_t count, float scale,
+                float* y) {
+  switch (reduction) {
+    case Reduction::kSum:
+    case Reduction::kMean: return Rows(x, rows, count, scale, y, AddOp());
+    case Reduction::kMax: return Rows(x, rows, count, 1, y, MaxOp());
+    case Reduction::kMin: return Rows(x, rows, count, 1, y, MinOp());
+  }
+}
+
+void ReduceColumns(Reduction reduction, const float* x, int64_t count, int64_t stride, int64_t width,
+                   float scale, float* y) {
+  switch (reduction) {
+    case Reduction::kSum:
+    case Reduction::kMean: return Columns(x, count, stride, width, scale, y, AddOp());
+    case Reduction::kMax: return Columns(x, count, stride, width, 1, y, MaxOp());
+    case Reduction::kMin: return Columns(x, count, stride, width, 1, y, MinOp());
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace whimbrel
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace whimbrel {
+
+HWY_EXPORT(ReduceRows);
+HWY_EXPORT(ReduceColumns);
+
+void ReduceMiddle(Reduction reduction, const float* x, int64_t outer, int64_t count, int64_t inner,
+                  float* y) {
+  SettleHighwayTargets();
+  const float scale =
+      reduction == Reduction::kMean ? static_cast<float>(1.0 / static_cast<double>(count)) : 1.0f;
+  constexpr int64_t kGrain = 65536;  // elements read: about 4 us
+  if (inner == 1) {
+    ParallelFor(outer, 1 + kGrain / count, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(ReduceRows)
+      (reduction, x + begin * count, end - begin, count, scale, y + begin);
+    });
+    return;
+  }
+  constexpr int64_t kStrip = 64;  // columns that one thread takes at least: 4 cache lines
+  const int64_t strips = (inner + kStrip - 1) / kStrip;
+  ParallelFor(outer * strips, 1 + kGrain / (count * kStrip), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end;) {
+      const int64_t o = k / strips;
+      const int64_t last = std::min(end, (o + 1) * strips);  // strips of one outer step go together
+      const int64_t from = (k - o * strips) * kStrip;
+      const int64_t to = std::min(inner, (last - o * strips) * kStrip);
+      HWY_DYNAMIC_DISPATCH(ReduceColumns)
+      (reduction, x + o * count * inner + from, count, inner, to - from, scale, y + o * inner + from);
+      k = last;
+    }
+  });
+}
+
+}  // namespace whimbrel
+#endif  // HWY_ONCE

@@ -1,0 +1,16 @@
+// Reductions of f32 boxes [outer, count, inner] over the middle, for the best target of this machine.
+
+#pragma once
+
+#include <cstdint>
+
+namespace whimbrel {
+
+enum class Reduction : uint8_t { kSum, kMean, kMax, kMin };
+
+// y[o, i] = reduction over r of x[o, r, i]; count >= 1. Sums go by short partial sums, so that their
+// error stays near that of a pairwise sum. NaN wins in kMax and kMin.
+void ReduceMiddle(Reduction reduction, const float* x, int64_t outer, int64_t count, int64_t inner,
+                  float* y);
+
+}  // namespace whimbrel
