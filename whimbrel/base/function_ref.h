@@ -16,7 +16,8 @@ class FunctionRef<R(Args...)> {
   template <typename F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> &&
              std::is_invocable_r_v<R, F&, Args...>)
-  FunctionRef(F&& callee)  // NOLINT(google-explicit-constructor): made for passing lambdas
+  // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload): made for passing lambdas
+  FunctionRef(F&& callee)
       : object_(const_cast<void*>(static_cast<const void*>(&callee))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);
