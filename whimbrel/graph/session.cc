@@ -88,20 +88,26 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
     std::shared_ptr<const Graph> graph;
     if (package_) {
       std::string known;
-      for (const PackageBucket& bucket : package_->buckets) {
+      size_t chosen = 0;
+      for (size_t b = 0; b < package_->buckets.size(); ++b) {
+        const PackageBucket& bucket = package_->buckets[b];
         std::vector<Shape> bucket_shapes;
         std::string text;
         for (const InputShape& s : bucket.shapes) {
           bucket_shapes.push_back(s.shape);
           text += (text.empty() ? "" : " ") + s.name + ":" + ToString(s.shape);
         }
-        if (KeyOf(bucket_shapes) == key) graph = bucket.graph;
+        if (KeyOf(bucket_shapes) == key) {
+          graph = bucket.graph;
+          chosen = b;
+        }
         known += (known.empty() ? "" : "; ") + text;
       }
       if (!graph) {
         throw Error(Code::kInvalidArgument, fmt::format("the package has no bucket for {}; it has {}", key, known),
                     "package the model with --shape for these dims, or run the ONNX file");
       }
+      VerifyWeights(*package_, chosen);
     } else {
       CompileOptions compile;
       compile.switches = options_.switches;
