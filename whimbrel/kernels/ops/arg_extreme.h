@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "whimbrel/kernels/ops/elementwise.h"
 
@@ -13,8 +14,23 @@ namespace whimbrel {
 // Versions 1, 12 (select_last_index) and 13 (bf16).
 OpSchema ArgExtremeSchema(std::string_view name, int since);
 
-// Index of the best element on the axis: the first of equal ones, the last with select_last_index.
-// The first NaN is better than any number, as numpy has it. better(a, b): a beats b.
+// Index of the best of x[0], x[step], ...: the first of equal ones, the last with `last`. The first
+// NaN is better than any number, as numpy has it. better(a, b): a beats b.
+template <typename T, typename F>
+int64_t BestIndex(const T* x, int64_t length, int64_t step, bool last, F better) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < length; ++k) {
+    const auto now = Widen(x[k * step]);
+    const auto old = Widen(x[best * step]);
+    if constexpr (std::is_floating_point_v<WideOf<T>>) {
+      if (std::isnan(old)) return best;
+      if (std::isnan(now)) return k;
+    }
+    if (better(now, old) || (last && now == old)) best = k;
+  }
+  return best;
+}
+
 template <typename F>
 void ArgExtremeReference(const OpCall& call, F better) {
   const Shape& in = call.x(0).shape();
@@ -32,20 +48,7 @@ void ArgExtremeReference(const OpCall& call, F better) {
     ParallelFor(call.y(0).elements(), 1 + 16384 / (length + 1), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* row = x + i / inner * length * inner + i % inner;
-        int64_t best = 0;
-        for (int64_t k = 1; k < length; ++k) {
-          const auto now = Widen(row[k * inner]);
-          const auto old = Widen(row[best * inner]);
-          if constexpr (std::is_floating_point_v<WideOf<T>>) {
-            if (std::isnan(old)) break;
-            if (std::isnan(now)) {
-              best = k;
-              break;
-            }
-          }
-          if (better(now, old) || (last && now == old)) best = k;
-        }
-        y[i] = best;
+        y[i] = BestIndex(row, length, inner, last, better);
       }
     });
   });

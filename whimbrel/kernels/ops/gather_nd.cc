@@ -73,9 +73,10 @@ void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*strea
     for (int64_t row = begin; row < end; ++row) {
       int64_t offset = row / rows_per_batch * batch_bytes;
       for (int k = 0; k < length; ++k) {
+        const int axis = batch + k;
         int64_t at = indices[row * length + k];
-        if (at < 0) at += data[batch + k];
-        offset += at * strides[static_cast<size_t>(batch + k)] * item;
+        if (at < 0) at += data[axis];
+        offset += at * strides[static_cast<size_t>(axis)] * item;
       }
       std::memcpy(to + row * slice, from + offset, static_cast<size_t>(slice));
     }

@@ -1,7 +1,7 @@
 // NonMaxSuppression: the best boxes of each class, without those that overlap a better one too much
 //
-// in   boxes   f32 [batch, n, 4]: two corners y1, x1, y2, x2 in any order, or centre x, y and width,
-//              height
+// in   boxes   f32 [batch, n, 4]: two corners y1, x1, y2, x2 in any order, or centre and size x, y,
+//              width, height
 //      scores  f32 [batch, classes, n]
 //      max_output_boxes_per_class  i64, optional, default 0 = no box at all
 //      iou_threshold    f32 in [0, 1], optional, default 0; only an overlap above it suppresses
@@ -196,10 +196,9 @@ WHIMBREL_REGISTER(OpSchema{
          "f32:1x20x4@0..1 f32:1x2x20@0..1 i64:={20} f32:={0.3} f32:={0.1} center_point_box=1",
          "f32:1x1x4={0,0,1,1} f32:1x1x1={0.5} i64:1={1}", "f32:1x5x4 f32:1x1x5",
          "f32:1x0x4 f32:1x1x0 i64:1={5}", "f32:0x5x4 f32:0x2x5 i64:1={5} f32:1={0.5}",
-         "f32:1x3x4={1,1,0,0,0,0,1,1,2,2,3,3} f32:1x1x3={0.5,0.5,0.5} i64:1={1501274884} "
-         "f32:1={0.5}",
-         "f32:1x4x4={0,0,1,1,0,0,1,1,0,0,0,0,0,0,2,2} f32:1x1x4={0.9,0.8,0.7,0.6} i64:1={4} "
-         "f32:1={0} f32:1={-inf}",
+         "f32:1x3x4={1,1,0,0,0,0,1,1,2,2,3,3} f32:1x1x3={0.5,0.5,0.5} i64:={1501274884} f32:={0.5}",
+         "f32:1x3x4={0,0,1,1,0,0,0,0,0,0,2,2} f32:1x1x3={0.9,0.7,0.6} i64:={4} f32:={0} "
+         "f32:={-inf}",
          "f32:1x8x4 f32:1x1x8 i64:1={8} f32:1={1} - nan=1",
          "f32:1x9x4@0..1 f32:1x1x9@0..1 i64:1={-1}",
          "f32:1x2000x4@0..640 f32:1x4x2000@0..1 i64:1={100} f32:1={0.45} f32:1={0.25}"},

@@ -21,6 +21,8 @@
 namespace whimbrel {
 namespace {
 
+constexpr TypeMask kFloat = TypeBit(DType::kFloat);
+
 OpSchema Schema(int since, int until, TypeMask types, std::vector<std::string_view> samples) {
   OpSchema schema{
       .name = "Resize",
@@ -33,7 +35,6 @@ OpSchema Schema(int since, int until, TypeMask types, std::vector<std::string_vi
       .cost = ResizeCost,
       .samples = std::move(samples),
   };
-  constexpr TypeMask kFloat = TypeBit(DType::kFloat);
   if (since < 11) {
     schema.inputs.push_back({.name = "scales", .types = kFloat});
     return schema;
@@ -83,6 +84,7 @@ WHIMBREL_REGISTER(
             "f32:1x1x5x8 - - i64:2={4,4} axes=2,3 keep_aspect_ratio_policy=not_larger"}));
 WHIMBREL_REGISTER(Schema(
     19, INT_MAX, kAllTypes,
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): long cases take two lines
     {"f32:1x16x20x20 - f32:4={1,1,2,2} coordinate_transformation_mode=asymmetric "
      "nearest_mode=floor",
      "f32:1x1x1x26 - - i64:4={1,1,1,64} coordinate_transformation_mode=asymmetric "

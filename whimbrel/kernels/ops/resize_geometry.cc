@@ -35,7 +35,7 @@ ResizeTransform TransformOf(const OpSchema& schema, std::string_view name) {
     int since = 11;
     int until = INT_MAX;
   };
-  static constexpr Known kKnown[] = {
+  static constexpr Known known_names[] = {
       {"half_pixel", ResizeTransform::kHalfPixel},
       {"half_pixel_symmetric", ResizeTransform::kHalfPixelSymmetric, 19},
       {"pytorch_half_pixel", ResizeTransform::kPytorchHalfPixel},
@@ -44,7 +44,7 @@ ResizeTransform TransformOf(const OpSchema& schema, std::string_view name) {
       {"tf_half_pixel_for_nn", ResizeTransform::kTfHalfPixelForNn, 11, 13},
       {"tf_crop_and_resize", ResizeTransform::kTfCropAndResize},
   };
-  for (const Known& known : kKnown) {
+  for (const Known& known : known_names) {
     if (known.name == name && schema.since >= known.since && schema.since < known.until) {
       return known.transform;
     }
