@@ -1,4 +1,5 @@
-// op_bench: times every kernel of an op over case strings: the registry's samples, a given one, or the list of larger layers.
+// op_bench: times every kernel of an op over case strings: the registry's samples, a given one, or
+// the list of larger layers.
 //
 //   op_bench --op Conv                     the op's own samples
 //   op_bench --op Conv --large             layers of common models (list below)
@@ -51,7 +52,8 @@ constexpr LargeCase kLarge[] = {
     {"Conv", "f32:1x129x576 f32:128x129x3! f32:128! pads=1,1"},
     {"Conv", "f16:1x64x40x40 f16:64x64x3x3! f16:64! pads=1,1,1,1"},
     {"FusedConv", "f32:1x64x56x56 f32:256x64x1x1! f32:256! f32:1x256x56x56 activation=Relu"},
-    {"FusedConv", "f32:1x96x80x80 f32:96x1x3x3! f32:96! group=96 pads=1,1,1,1 activation=HardSwish"},
+    {"FusedConv",
+     "f32:1x96x80x80 f32:96x1x3x3! f32:96! group=96 pads=1,1,1,1 activation=HardSwish"},
     {"FusedConv", "f32:1x10x49x49 f32:16x10x3x3! f32:16! - f32:16! activation=PRelu"},
     {"ConvTranspose", "f32:1x24x160x160 f32:24x24x2x2! f32:24! strides=2,2"},
     {"ConvTranspose", "f32:1x24x320x320 f32:24x1x2x2! f32:1! strides=2,2"},
@@ -69,8 +71,12 @@ constexpr LargeCase kLarge[] = {
     {"Gemm", "f32:1x576 f32:576x1000! f32:1000!"},
     {"Gemm", "f32:128x256 f32:512x256! f32:512! transB=1"},
     {"FusedMatMul", "f32:1x196x192 f32:192x576! f32:576! activation=Relu"},
-    {"LSTM", "f32:1x1x128 f32:1x512x128! f32:1x512x128! f32:1x1024! - f32:1x1x128 f32:1x1x128 hidden_size=128 outputs=3"},
-    {"LSTM", "f32:40x1x288 f32:2x768x288! f32:2x768x192! f32:2x1536! hidden_size=192 direction=bidirectional outputs=1"},
+    {"LSTM",
+     "f32:1x1x128 f32:1x512x128! f32:1x512x128! f32:1x1024! - f32:1x1x128 f32:1x1x128 "
+     "hidden_size=128 outputs=3"},
+    {"LSTM",
+     "f32:40x1x288 f32:2x768x288! f32:2x768x192! f32:2x1536! hidden_size=192 "
+     "direction=bidirectional outputs=1"},
 };
 
 struct Options {
@@ -92,7 +98,8 @@ class PlannedCall {
     inputs_.resize(sample.inputs.size());
     in_.assign(inputs_.size(), nullptr);
     call_ = OpCall{.schema = &schema, .attributes = &sample.attributes, .opset = sample.opset};
-    const int rank = inputs_.empty() || !sample.inputs[0].defined() ? 0 : sample.inputs[0].shape().rank();
+    const int rank =
+        inputs_.empty() || !sample.inputs[0].defined() ? 0 : sample.inputs[0].shape().rank();
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const Tensor& given = sample.inputs[i];
       if (!given.defined()) continue;
@@ -174,7 +181,8 @@ void BenchSample(const OpSchema& schema, std::string_view text, const Options& o
   std::printf("%.*s \"%.*s\"\n", static_cast<int>(schema.name.size()), schema.name.data(),
               static_cast<int>(text.size()), text.data());
   const auto stream = OpenDevice("cpu:0")->CreateStream({.threads = options.threads});
-  for (const Kernel* kernel : Registry::Get().Kernels(schema.domain, schema.name, DeviceKind::kCpu)) {
+  for (const Kernel* kernel :
+       Registry::Get().Kernels(schema.domain, schema.name, DeviceKind::kCpu)) {
     if (!options.kernel.empty() && kernel->name != options.kernel) continue;
     if (kernel->isa > ActiveIsa()) continue;
     for (const bool channels_last : {false, true}) {
@@ -240,13 +248,19 @@ int Main(int argc, char** argv) {
       return 2;
     }
     const char* value = argv[++i];
-    if (flag == "--op") options.op = value;
-    else if (flag == "--sample") options.sample = value;
-    else if (flag == "--kernel") options.kernel = value;
-    else if (flag == "--threads") options.threads = std::atoi(value);
-    else if (flag == "--seconds") options.seconds = std::atof(value);
+    if (flag == "--op")
+      options.op = value;
+    else if (flag == "--sample")
+      options.sample = value;
+    else if (flag == "--kernel")
+      options.kernel = value;
+    else if (flag == "--threads")
+      options.threads = std::atoi(value);
+    else if (flag == "--seconds")
+      options.seconds = std::atof(value);
     else {
-      std::fprintf(stderr, "%s is not known; the head of op_bench.cc lists the flags\n", argv[i - 1]);
+      std::fprintf(stderr, "%s is not known; the head of op_bench.cc lists the flags\n",
+                   argv[i - 1]);
       return 2;
     }
   }
@@ -257,4 +271,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace whimbrel
 
-int main(int argc, char** argv) { return whimbrel::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return whimbrel::Main(argc, argv);
+}

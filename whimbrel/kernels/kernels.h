@@ -140,8 +140,10 @@ struct Kernel {
   bool view = false;
   // False fills `why` in words a user understands: "last dim 17 is no multiple of 8".
   bool (*accepts)(const OpCall&, std::string* why) = nullptr;
-  size_t (*workspace)(const OpCall&) = nullptr;                   // scratch bytes for run
-  std::unique_ptr<KernelState> (*prepare)(const OpCall&) = nullptr;  // once per planned call; may throw Error
+  size_t (*workspace)(const OpCall&) = nullptr;  // scratch bytes for run; asked after prepare, state set
+  // Once per planned call; may throw Error. Best on the stream that will run: libraries shape their
+  // primitives by the calling thread's team.
+  std::unique_ptr<KernelState> (*prepare)(const OpCall&) = nullptr;
   void (*run)(const OpCall&, std::span<std::byte> workspace, Stream&) = nullptr;
 };
 

@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/float_convert.cc"
+#include <cstring>
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include <cstring>
 
 #include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/cpu/float_convert.h"
@@ -108,7 +108,8 @@ void ToFloat(DType type, const void* from, float* to, int64_t count) {
     if (type == DType::kFloat16) {
       HWY_DYNAMIC_DISPATCH(HalfToFloat)(static_cast<const Half*>(from) + begin, to + begin, n);
     } else if (type == DType::kBFloat16) {
-      HWY_DYNAMIC_DISPATCH(BFloat16ToFloat)(static_cast<const BFloat16*>(from) + begin, to + begin, n);
+      HWY_DYNAMIC_DISPATCH(BFloat16ToFloat)
+      (static_cast<const BFloat16*>(from) + begin, to + begin, n);
     } else {
       std::memcpy(to + begin, static_cast<const float*>(from) + begin, n * sizeof(float));
     }

@@ -20,8 +20,7 @@ struct Step {
 };
 
 HWY_INLINE Step StepOf(F32Vec input, F32Vec output, F32Vec forget, F32Vec cell, F32Vec c) {
-  const F32Vec next =
-      hn::MulAdd(SigmoidOf(forget), c, hn::Mul(SigmoidOf(input), TanhOf(cell)));
+  const F32Vec next = hn::MulAdd(SigmoidOf(forget), c, hn::Mul(SigmoidOf(input), TanhOf(cell)));
   return {next, hn::Mul(SigmoidOf(output), TanhOf(next))};
 }
 
@@ -31,8 +30,8 @@ void Cell(const float* gates, size_t hidden, float* c, float* h) {
   size_t i = 0;
   for (; i + lanes <= hidden; i += lanes) {
     const Step step = StepOf(hn::LoadU(d, gates + i), hn::LoadU(d, gates + hidden + i),
-                             hn::LoadU(d, gates + 2 * hidden + i), hn::LoadU(d, gates + 3 * hidden + i),
-                             hn::LoadU(d, c + i));
+                             hn::LoadU(d, gates + 2 * hidden + i),
+                             hn::LoadU(d, gates + 3 * hidden + i), hn::LoadU(d, c + i));
     hn::StoreU(step.c, d, c + i);
     hn::StoreU(step.h, d, h + i);
   }

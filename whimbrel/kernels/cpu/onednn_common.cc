@@ -19,9 +19,12 @@ using Type = dnnl::memory::data_type;
 Tag TagOf(int rank, Layout layout) {
   const bool last = layout == Layout::kChannelsLast;
   switch (rank) {
-    case 3: return last ? Tag::nwc : Tag::ncw;
-    case 4: return last ? Tag::nhwc : Tag::nchw;
-    default: return last ? Tag::ndhwc : Tag::ncdhw;
+    case 3:
+      return last ? Tag::nwc : Tag::ncw;
+    case 4:
+      return last ? Tag::nhwc : Tag::nchw;
+    default:
+      return last ? Tag::ndhwc : Tag::ncdhw;
   }
 }
 
@@ -61,9 +64,8 @@ void Primitive::Bind(size_t slot, const void* data) {
 void Primitive::Run() const {
   compute_threads();  // settles this thread's team before oneDNN asks for it
   // The C call: the C++ one builds a new argument list on the heap each time.
-  const dnnl_status_t status =
-      dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()),
-                             arguments_.data());
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) {
     throw Error(Code::kInternal, std::string("oneDNN: ") + dnnl_status2str(status), "");
   }
@@ -125,8 +127,11 @@ bool AppendActivation(dnnl::post_ops& post_ops, const Activation& a) {
   const auto alpha = static_cast<float>(a.alpha);
   const auto beta = static_cast<float>(a.beta);
   switch (a.kind) {
-    case ActivationKind::kNone: return true;
-    case ActivationKind::kRelu: post_ops.append_eltwise(1, Algorithm::eltwise_relu, 0, 0); return true;
+    case ActivationKind::kNone:
+      return true;
+    case ActivationKind::kRelu:
+      post_ops.append_eltwise(1, Algorithm::eltwise_relu, 0, 0);
+      return true;
     case ActivationKind::kClip:
       post_ops.append_eltwise(1, Algorithm::eltwise_clip_v2, alpha, beta);
       return true;
@@ -140,14 +145,17 @@ bool AppendActivation(dnnl::post_ops& post_ops, const Activation& a) {
     case ActivationKind::kSigmoid:
       post_ops.append_eltwise(1, Algorithm::eltwise_logistic, 0, 0);
       return true;
-    case ActivationKind::kTanh: post_ops.append_eltwise(1, Algorithm::eltwise_tanh, 0, 0); return true;
+    case ActivationKind::kTanh:
+      post_ops.append_eltwise(1, Algorithm::eltwise_tanh, 0, 0);
+      return true;
     case ActivationKind::kLeakyRelu:
       post_ops.append_eltwise(1, Algorithm::eltwise_relu, alpha, 0);
       return true;
     case ActivationKind::kSwish:
       post_ops.append_eltwise(1, Algorithm::eltwise_swish, alpha, 0);
       return true;
-    case ActivationKind::kPRelu: return false;
+    case ActivationKind::kPRelu:
+      return false;
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// onednn_common: what the oneDNN kernels share: engine, primitives with a fixed argument list, scratch memory, post-ops.
-// Only onednn_* files include this; oneDNN 2.6 (v2 API).
+// onednn_common: what the oneDNN kernels share: engine, primitives with a fixed argument list,
+// scratch memory, post-ops. Only onednn_* files include this; oneDNN 2.6 (v2 API).
 
 #pragma once
 
@@ -9,10 +9,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/kernels.h"
 #include "whimbrel/kernels/ops/activation.h"
 
@@ -35,8 +37,8 @@ auto Guarded(std::string_view op, F&& fn) -> decltype(fn()) {
   }
 }
 
-// A primitive and its argument list, made once. Memory objects hold no data of their own; Bind points
-// them at the call's tensors. Not for two threads at once: one planned call runs on one.
+// A primitive and its argument list, made once. Memory objects hold no data of their own; Bind
+// points them at the call's tensors. Not for two threads at once: one planned call runs on one.
 class Primitive {
  public:
   // Throws dnnl::error when the primitive cannot be made.
@@ -60,8 +62,9 @@ class Primitive {
 // thread takes from 2 us (still spinning) to 50.
 constexpr double kTeamFlops = 2e6;
 
-// While it lives, the calling thread's team is itself only (when `alone`) or what it was. Primitives are
-// shaped by the team that makes them, so hold one with the same `alone` when making and when running.
+// While it lives, the calling thread's team is itself only (when `alone`) or what it was.
+// Primitives are shaped by the team that makes them, so hold one with the same `alone` when making
+// and when running.
 class TeamScope {
  public:
   explicit TeamScope(bool alone);
@@ -74,6 +77,28 @@ class TeamScope {
   bool alone_;
 };
 
+// What the kernels' states share: the team that their primitives are shaped for.
+class TeamState : public KernelState {
+ public:
+  int team = compute_threads();
+};
+
+// `run` of a kernel: State(call), workspace_bytes(), Run(call, workspace). A state planned on a
+// thread with another team is made anew on the first run (once; plan on the stream and it never
+// happens).
+template <typename State>
+void RunState(const OpCall& call, std::span<std::byte> workspace) {
+  Guarded(call.schema->name, [&] {
+    auto& state = *static_cast<State*>(call.state);
+    if (state.team != compute_threads()) {
+      State again(call);
+      if (again.workspace_bytes() <= workspace.size()) state = std::move(again);
+      state.team = compute_threads();
+    }
+    state.Run(call, workspace);
+  });
+}
+
 // Pieces of one scratch buffer, each on a cache line. Add while planning, At while running.
 class ScratchPlan {
  public:
@@ -83,7 +108,9 @@ class ScratchPlan {
  private:
   size_t bytes_ = 0;
 };
-inline void* At(std::span<std::byte> workspace, size_t offset) { return workspace.data() + offset; }
+inline void* At(std::span<std::byte> workspace, size_t offset) {
+  return workspace.data() + offset;
+}
 
 // With scratch memory left to the caller, as every primitive here has it.
 dnnl::primitive_attr UserScratch(const dnnl::post_ops& post_ops);
@@ -95,10 +122,11 @@ dnnl::memory::dims DimsOf(const Shape& shape);
 dnnl::memory::desc DenseDesc(const dnnl::memory::dims& dims);
 
 // A copy of `data` (dense, described by `from`) in the form `to`; on the calling thread.
-dnnl::memory Reordered(const dnnl::memory::desc& from, const void* data, const dnnl::memory::desc& to);
+dnnl::memory Reordered(const dnnl::memory::desc& from, const void* data,
+                       const dnnl::memory::desc& to);
 
-// True when the activation can follow a primitive's sum; PRelu with its slope tensor cannot (no optimised
-// primitive of 2.6 takes it): the kernel applies it in a pass of its own.
+// True when the activation can follow a primitive's sum; PRelu with its slope tensor cannot (no
+// optimised primitive of 2.6 takes it): the kernel applies it in a pass of its own.
 bool AppendActivation(dnnl::post_ops& post_ops, const Activation& activation);
 // y[r, c] < 0 ? slope[c] * y[r, c] : y[r, c] for f32 rows; slope: f32 [cols] or one value.
 void ApplySlope(const Tensor& slope, float* y, int64_t rows, int64_t cols);
@@ -108,7 +136,9 @@ std::string ActivationObstacle(const Activation& activation);
 // Element types of the oneDNN kernels: f32, and f16 / bf16 through f32 copies in scratch memory.
 constexpr TypeMask kTypes =
     TypeBit(DType::kFloat) | TypeBit(DType::kFloat16) | TypeBit(DType::kBFloat16);
-constexpr bool IsHalfWidth(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
+constexpr bool IsHalfWidth(DType t) {
+  return t == DType::kFloat16 || t == DType::kBFloat16;
+}
 
 // f32 copy of a constant f32 / f16 / bf16 tensor with plain layout.
 std::vector<float> FloatValues(const Tensor& tensor);

@@ -1,9 +1,12 @@
-// Conv, FusedConv by oneDNN: channels-last data, weights packed once, bias, residual and activation fused.
+// Conv, FusedConv by oneDNN: channels-last data, weights packed once, bias, residual and activation
+// fused.
 //
 // Implementations picked by oneDNN 2.6.3 on AVX-512 and what they reach on one core (f32 peak 275
-// GFLOP/s): brgconv 3x3 260, brgconv_1x1 210-263, jit_dw 110-200, first layer of 3 channels (jit) 220.
-// Blocked layouts (nChw16c) were no faster except for depthwise 5x5 and 9x9 (190-210), which does not
-// pay for reorders. On AVX2: jit and jit_1x1 130, jit_dw 85-105.
+// GFLOP/s): brgconv 3x3 260, brgconv_1x1 210-263, jit_dw 110-200, first layer of 3 channels (jit)
+// 220. Blocked layouts (nChw16c) were no faster except for depthwise 5x5 and 9x9 (190-210), which
+// does not pay for reorders; a loop of our own (8 positions by 16 channels in registers) reached
+// 60-136. Far off remains a 3x3 with one output channel: 15 of 16 lanes are padding (13 GFLOP/s).
+// On AVX2: jit and jit_1x1 130, jit_dw 85-105.
 
 #include "whimbrel/kernels/cpu/onednn_common.h"
 
@@ -67,11 +70,10 @@ ConvDesc MakeDesc(const OpCall& call, const ConvGeometry& g) {
   const auto strides = Spatial(g, g.stride), dilations = Spatial(g, g.dilation, -1);
   const auto begin = Spatial(g, g.pad_begin), end = Spatial(g, g.pad_end);
   const dnnl::convolution_forward::desc desc =
-      call.has(kBias)
-          ? dnnl::convolution_forward::desc(kind, algorithm, src, weights, bias, dst, strides,
-                                            dilations, begin, end)
-          : dnnl::convolution_forward::desc(kind, algorithm, src, weights, dst, strides, dilations,
-                                            begin, end);
+      call.has(kBias) ? dnnl::convolution_forward::desc(kind, algorithm, src, weights, bias, dst,
+                                                        strides, dilations, begin, end)
+                      : dnnl::convolution_forward::desc(kind, algorithm, src, weights, dst, strides,
+                                                        dilations, begin, end);
   ConvDesc first(desc, attr, onednn::Engine());
   const std::string_view slower = Slower(g);
   if (!slower.empty() && StartsWith(first.impl_info_str(), slower)) {
@@ -84,7 +86,7 @@ ConvDesc MakeDesc(const OpCall& call, const ConvGeometry& g) {
   return first;
 }
 
-class ConvState final : public KernelState {
+class ConvState final : public onednn::TeamState {
  public:
   explicit ConvState(const OpCall& call);
   size_t bytes() const override { return resident_bytes_; }
@@ -94,7 +96,7 @@ class ConvState final : public KernelState {
  private:
   ConvGeometry geometry_;
   Primitive conv_;
-  Primitive pack_;  // weights that are not constant
+  Primitive pack_;           // weights that are not constant
   std::vector<float> bias_;  // f32 copy of constant half-width bias
   size_t resident_bytes_ = 0;
   bool half_ = false, alone_ = false, pack_in_run_ = false;
@@ -118,8 +120,8 @@ ConvState::ConvState(const OpCall& call)
   scratchpad_at_ = scratch_.Add(desc.scratchpad_desc().get_size());
   const memory::desc plain = onednn::DenseDesc(WeightDims(geometry_));
   if (pack_in_run_) {
-    pack_.Create(dnnl::reorder({onednn::Engine(), plain, onednn::Engine(), desc.weights_desc(),
-                                onednn::UserScratch({})}));
+    pack_.Create(dnnl::reorder(
+        {onednn::Engine(), plain, onednn::Engine(), desc.weights_desc(), onednn::UserScratch({})}));
     pack_from_slot_ = pack_.AddArgument(DNNL_ARG_FROM, plain);
     pack_to_slot_ = pack_.AddArgument(DNNL_ARG_TO, desc.weights_desc());
     weights_slot_ = conv_.AddArgument(DNNL_ARG_WEIGHTS, desc.weights_desc());
@@ -223,17 +225,29 @@ size_t Workspace(const OpCall& call) {
 }
 
 void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
-  onednn::Guarded(call.schema->name,
-                  [&] { static_cast<ConvState*>(call.state)->Run(call, workspace); });
+  onednn::RunState<ConvState>(call, workspace);
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "Conv", .name = "onednn", .rank = 100, .isa = Isa::kAvx2,
-                         .layout = LayoutRule::kChannelsLast, .accepts = Accepts,
-                         .workspace = Workspace, .prepare = Prepare, .run = Run});
-WHIMBREL_REGISTER(Kernel{.op = "FusedConv", .domain = "whimbrel", .name = "onednn", .rank = 100,
-                         .isa = Isa::kAvx2, .layout = LayoutRule::kChannelsLast,
-                         .in_place = uint64_t{1} << kResidual, .accepts = Accepts,
-                         .workspace = Workspace, .prepare = Prepare, .run = Run});
+WHIMBREL_REGISTER(Kernel{.op = "Conv",
+                         .name = "onednn",
+                         .rank = 100,
+                         .isa = Isa::kAvx2,
+                         .layout = LayoutRule::kChannelsLast,
+                         .accepts = Accepts,
+                         .workspace = Workspace,
+                         .prepare = Prepare,
+                         .run = Run});
+WHIMBREL_REGISTER(Kernel{.op = "FusedConv",
+                         .domain = "whimbrel",
+                         .name = "onednn",
+                         .rank = 100,
+                         .isa = Isa::kAvx2,
+                         .layout = LayoutRule::kChannelsLast,
+                         .in_place = uint64_t{1} << kResidual,
+                         .accepts = Accepts,
+                         .workspace = Workspace,
+                         .prepare = Prepare,
+                         .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

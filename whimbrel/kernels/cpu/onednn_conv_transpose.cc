@@ -1,7 +1,9 @@
-// ConvTranspose by oneDNN's matrix products: columns = x w for every tap, then each output sums the columns that meet it.
+// ConvTranspose by oneDNN's matrix products: columns = x w for every tap, then each output sums the
+// columns that meet it.
 //
-// oneDNN 2.6.3's own deconvolution takes 4.9 ms for 24 -> 24 channels, 2x2 stride 2 at 160x160 and 3.1 ms
-// for 24 -> 1 at 320x320 (one AVX-512 core); the forms here 0.67 and 0.5 ms. It is kept for groups.
+// oneDNN 2.6.3's own deconvolution takes 4.9 ms for 24 -> 24 channels, 2x2 stride 2 at 160x160
+// and 3.1 ms for 24 -> 1 at 320x320 (one AVX-512 core); the forms here 0.67 and 0.5 ms. It is kept
+// for groups.
 
 #include "whimbrel/kernels/cpu/onednn_common.h"
 
@@ -28,7 +30,7 @@ using onednn::ScratchPlan;
 constexpr size_t kBias = 2;
 
 enum class Form : uint8_t {
-  kTiles,        // kernel = stride, nothing cut: each input gives a tile of its own, written in place
+  kTiles,  // kernel = stride, nothing cut: each input gives a tile of its own, written in place
   kColumnTiles,  // the same through columns: runs too short for a product of their own
   kColumns,      // columns in scratch memory, then sums
   kPrimitive,    // dnnl::deconvolution, for groups
@@ -42,8 +44,10 @@ Form FormOf(const ConvGeometry& g) {
             g.out[i] == g.in[i] * g.stride[i];
   }
   if (!tiles) return Form::kColumns;
-  // Below 16 values oneDNN's product is mostly padding: 24 -> 1 at 320x320 1.0 ms, through columns 0.5.
-  return g.kernel[static_cast<size_t>(g.spatial - 1)] * g.out_channels < 16 ? Form::kColumnTiles : Form::kTiles;
+  // Below 16 values oneDNN's product is mostly padding: 24 -> 1 at 320x320 1.0 ms, through columns
+  // 0.5.
+  return g.kernel[static_cast<size_t>(g.spatial - 1)] * g.out_channels < 16 ? Form::kColumnTiles
+                                                                            : Form::kTiles;
 }
 
 // [in channels][taps][out channels] from ONNX's [in channels][out channels][taps].
@@ -53,7 +57,8 @@ std::vector<float> TapsBeforeChannels(const ConvGeometry& g, const std::vector<f
   std::vector<float> moved(w.size());
   for (size_t c = 0; c < static_cast<size_t>(g.in_channels); ++c) {
     for (size_t o = 0; o < outs; ++o) {
-      for (size_t t = 0; t < taps; ++t) moved[(c * taps + t) * outs + o] = w[(c * outs + o) * taps + t];
+      for (size_t t = 0; t < taps; ++t)
+        moved[(c * taps + t) * outs + o] = w[(c * outs + o) * taps + t];
     }
   }
   return moved;
@@ -79,14 +84,14 @@ dnnl::deconvolution_forward::primitive_desc GroupedDesc(const OpCall& call, cons
   const auto kind = dnnl::prop_kind::forward_inference;
   const auto algorithm = dnnl::algorithm::deconvolution_direct;
   const dnnl::deconvolution_forward::desc desc =
-      call.has(kBias) ? dnnl::deconvolution_forward::desc(kind, algorithm, src, any, bias, dst, strides,
-                                                          dilations, begin, end)
+      call.has(kBias) ? dnnl::deconvolution_forward::desc(kind, algorithm, src, any, bias, dst,
+                                                          strides, dilations, begin, end)
                       : dnnl::deconvolution_forward::desc(kind, algorithm, src, any, dst, strides,
                                                           dilations, begin, end);
   return {desc, onednn::UserScratch({}), onednn::Engine()};
 }
 
-class ConvTransposeState final : public KernelState {
+class ConvTransposeState final : public onednn::TeamState {
  public:
   explicit ConvTransposeState(const OpCall& call);
   size_t bytes() const override { return resident_bytes_; }
@@ -123,7 +128,8 @@ class ConvTransposeState final : public KernelState {
 };
 
 template <typename Desc, typename PrimitiveType>
-ConvTransposeState::Product& ConvTransposeState::AddProduct(const Desc& desc, const memory::desc& plain,
+ConvTransposeState::Product& ConvTransposeState::AddProduct(const Desc& desc,
+                                                            const memory::desc& plain,
                                                             const float* weights, bool bias) {
   Product& p = products_.emplace_back();
   p.primitive.Create(PrimitiveType(desc));
@@ -146,10 +152,16 @@ ConvTransposeState::ConvTransposeState(const OpCall& call)
       half_(onednn::IsHalfWidth(call.x(0).dtype())) {
   const onednn::TeamScope team(alone_);
   switch (form_) {
-    case Form::kTiles: PrepareTiles(call); break;
+    case Form::kTiles:
+      PrepareTiles(call);
+      break;
     case Form::kColumnTiles:
-    case Form::kColumns: PrepareColumns(call); break;
-    case Form::kPrimitive: PrepareGrouped(call); break;
+    case Form::kColumns:
+      PrepareColumns(call);
+      break;
+    case Form::kPrimitive:
+      PrepareGrouped(call);
+      break;
   }
   if (!half_) return;
   if (call.has(kBias)) bias_ = onednn::FloatValues(call.x(kBias));
@@ -171,8 +183,9 @@ void ConvTransposeState::PrepareTiles(const OpCall& call) {
                        memory::dims{kernel_rows * width * run, run, 1});
   const auto attr = onednn::UserScratch({});
   const bool bias = call.has(kBias);
-  const dnnl::matmul::desc operation = bias ? dnnl::matmul::desc(a, b, onednn::DenseDesc({1, 1, run}), c)
-                                            : dnnl::matmul::desc(a, b, c);
+  const dnnl::matmul::desc operation =
+      bias ? dnnl::matmul::desc(a, b, onednn::DenseDesc({1, 1, run}), c)
+           : dnnl::matmul::desc(a, b, c);
   const dnnl::matmul::primitive_desc desc(operation, attr, onednn::Engine());
   for (int64_t row = 0; row < kernel_rows; ++row) {
     std::vector<float> part;
@@ -193,8 +206,8 @@ void ConvTransposeState::PrepareColumns(const OpCall& call) {
   const memory::desc b(weight_dims, memory::data_type::f32, memory::format_tag::any);
   const memory::desc c = onednn::DenseDesc({g_.in_size(), columns});
   const dnnl::matmul::primitive_desc desc({a, b, c}, onednn::UserScratch({}), onednn::Engine());
-  AddProduct<dnnl::matmul::primitive_desc, dnnl::matmul>(desc, onednn::DenseDesc(weight_dims), w.data(),
-                                                         false);
+  AddProduct<dnnl::matmul::primitive_desc, dnnl::matmul>(desc, onednn::DenseDesc(weight_dims),
+                                                         w.data(), false);
   columns_at_ = scratch_.Add(desc.dst_desc().get_size());
 }
 
@@ -247,14 +260,16 @@ void ConvTransposeState::RunColumns(const float* x, const float* bias, float* y,
     ParallelFor(rows, 4096 / row_elements + 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         float* const to = image + row * row_elements;
-        form_ == Form::kColumnTiles ? CopyRow(columns, row, bias, to) : SumRow(columns, row, bias, to);
+        form_ == Form::kColumnTiles ? CopyRow(columns, row, bias, to)
+                                    : SumRow(columns, row, bias, to);
       }
     });
   }
 }
 
 // Output row `row` of tiles: each input's run of this kernel row.
-void ConvTransposeState::CopyRow(const float* columns, int64_t row, const float* bias, float* y) const {
+void ConvTransposeState::CopyRow(const float* columns, int64_t row, const float* bias,
+                                 float* y) const {
   const auto li = static_cast<size_t>(g_.spatial - 1);
   const int64_t height = li == 0 ? 1 : g_.kernel[0];
   const int64_t run = g_.kernel[li] * g_.out_channels, step = height * run;
@@ -264,12 +279,15 @@ void ConvTransposeState::CopyRow(const float* columns, int64_t row, const float*
     added[static_cast<size_t>(i)] = bias[i % g_.out_channels];
   }
   for (int64_t p = 0; p < g_.in[li]; ++p) {
-    for (int64_t i = 0; i < run; ++i) y[p * run + i] = from[p * step + i] + added[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < run; ++i)
+      y[p * run + i] = from[p * step + i] + added[static_cast<size_t>(i)];
   }
 }
 
-// y [width, out channels] of output row `row` (all axes but the last): bias, then every tap that meets it.
-void ConvTransposeState::SumRow(const float* columns, int64_t row, const float* bias, float* y) const {
+// y [width, out channels] of output row `row` (all axes but the last): bias, then every tap that
+// meets it.
+void ConvTransposeState::SumRow(const float* columns, int64_t row, const float* bias,
+                                float* y) const {
   const int last = g_.spatial - 1;
   const auto li = static_cast<size_t>(last);
   const int64_t channels = g_.out_channels, taps = g_.kernel_size();
@@ -301,7 +319,8 @@ void ConvTransposeState::SumRow(const float* columns, int64_t row, const float* 
         if (q < 0) continue;
         if (q >= g_.out[li]) break;
         StepOperand column;
-        column.data = columns + ((from * g_.in[li] + p) * taps + outer_tap * g_.kernel[li] + k) * channels;
+        column.data =
+            columns + ((from * g_.in[li] + p) * taps + outer_tap * g_.kernel[li] + k) * channels;
         add_(step, y + q * channels, column, y + q * channels, count);
       }
     }
@@ -322,9 +341,13 @@ void ConvTransposeState::Run(const OpCall& call, std::span<std::byte> workspace)
     y = static_cast<float*>(onednn::At(workspace, dst_at_));
   }
   switch (form_) {
-    case Form::kTiles: RunTiles(x, bias, y, workspace); break;
+    case Form::kTiles:
+      RunTiles(x, bias, y, workspace);
+      break;
     case Form::kColumnTiles:
-    case Form::kColumns: RunColumns(x, bias, y, workspace); break;
+    case Form::kColumns:
+      RunColumns(x, bias, y, workspace);
+      break;
     case Form::kPrimitive: {
       Product& p = products_[0];
       p.primitive.Bind(p.src, x);
@@ -376,7 +399,8 @@ bool Accepts(const OpCall& call, std::string* why) {
 }
 
 std::unique_ptr<KernelState> Prepare(const OpCall& call) {
-  return onednn::Guarded(call.schema->name, [&] { return std::make_unique<ConvTransposeState>(call); });
+  return onednn::Guarded(call.schema->name,
+                         [&] { return std::make_unique<ConvTransposeState>(call); });
 }
 
 size_t Workspace(const OpCall& call) {
@@ -384,13 +408,18 @@ size_t Workspace(const OpCall& call) {
 }
 
 void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
-  onednn::Guarded(call.schema->name,
-                  [&] { static_cast<ConvTransposeState*>(call.state)->Run(call, workspace); });
+  onednn::RunState<ConvTransposeState>(call, workspace);
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "ConvTranspose", .name = "onednn", .rank = 100, .isa = Isa::kAvx2,
-                         .layout = LayoutRule::kChannelsLast, .accepts = Accepts,
-                         .workspace = Workspace, .prepare = Prepare, .run = Run});
+WHIMBREL_REGISTER(Kernel{.op = "ConvTranspose",
+                         .name = "onednn",
+                         .rank = 100,
+                         .isa = Isa::kAvx2,
+                         .layout = LayoutRule::kChannelsLast,
+                         .accepts = Accepts,
+                         .workspace = Workspace,
+                         .prepare = Prepare,
+                         .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

@@ -1,8 +1,8 @@
-// LSTM by oneDNN products: the input projection of all steps at once, then per step a product of the state and one
-// vectorised cell.
+// LSTM by oneDNN products: the input projection of all steps at once, then per step a product of
+// the state and one vectorised cell.
 //
-// oneDNN's own lstm primitive wants its own gate order and layouts for state; with one step of 128 units
-// (silero) the work is 0.26 MFLOP, and reorders would cost as much.
+// oneDNN's own lstm primitive wants its own gate order and layouts for state; with one step of 128
+// units (silero) the work is 0.26 MFLOP, and reorders would cost as much.
 
 #include "whimbrel/kernels/cpu/onednn_common.h"
 
@@ -26,7 +26,8 @@ using onednn::Primitive;
 using onednn::ScratchPlan;
 
 // ONNX's inputs and outputs
-constexpr size_t kX = 0, kW = 1, kR = 2, kB = 3, kLengths = 4, kInitialH = 5, kInitialC = 6, kPeephole = 7;
+constexpr size_t kX = 0, kW = 1, kR = 2, kB = 3, kLengths = 4, kInitialH = 5, kInitialC = 6,
+                 kPeephole = 7;
 constexpr size_t kY = 0, kYh = 1, kYc = 2;
 
 struct Sizes {
@@ -43,7 +44,11 @@ struct Sizes {
 Sizes SizesOf(const OpCall& call) {
   const Shape& x = call.x(kX).shape();
   const Shape& r = call.x(kR).shape();
-  return {.steps = x[0], .batch = x[1], .inputs = x[2], .hidden = r[2], .directions = r[0],
+  return {.steps = x[0],
+          .batch = x[1],
+          .inputs = x[2],
+          .hidden = r[2],
+          .directions = r[0],
           .reverse_only = call.attrs().String("direction", "forward") == "reverse"};
 }
 
@@ -70,7 +75,8 @@ Projection::Projection(int64_t rows, int64_t depth, int64_t cols, const float* w
   const memory::desc b = onednn::DenseDesc({1, cols});
   const dnnl::matmul::desc operation =
       bias != nullptr ? dnnl::matmul::desc(a, packed, b, y) : dnnl::matmul::desc(a, packed, y);
-  const dnnl::matmul::primitive_desc desc(operation, onednn::UserScratch(post_ops), onednn::Engine());
+  const dnnl::matmul::primitive_desc desc(operation, onednn::UserScratch(post_ops),
+                                          onednn::Engine());
   primitive_.Create(dnnl::matmul(desc));
   a_ = primitive_.AddArgument(DNNL_ARG_SRC, desc.src_desc());
   y_ = primitive_.AddArgument(DNNL_ARG_DST, desc.dst_desc());
@@ -92,7 +98,7 @@ void Projection::Run(const float* a, float* y, std::span<std::byte> workspace) {
   primitive_.Run();
 }
 
-class LstmState final : public KernelState {
+class LstmState final : public onednn::TeamState {
  public:
   explicit LstmState(const OpCall& call);
   size_t bytes() const override;
@@ -130,8 +136,9 @@ LstmState::LstmState(const OpCall& call) : sizes_(SizesOf(call)) {
                           bias.empty() ? nullptr : bias.data(), false, scratch_);
     }
     const onednn::TeamScope team(step_alone_);
-    recurrent_.emplace_back(s.batch, s.hidden, gates, call.x(kR).data<float>() + d * gates * s.hidden,
-                            nullptr, true, scratch_);
+    recurrent_.emplace_back(s.batch, s.hidden, gates,
+                            call.x(kR).data<float>() + d * gates * s.hidden, nullptr, true,
+                            scratch_);
   }
   gates_at_ = scratch_.Add(static_cast<size_t>(s.steps * s.batch * gates) * sizeof(float));
   h_at_ = scratch_.Add(static_cast<size_t>(s.state()) * sizeof(float));
@@ -149,7 +156,8 @@ void LstmState::Run(const OpCall& call, std::span<std::byte> workspace) {
   for (int64_t d = 0; d < sizes_.directions; ++d) RunDirection(call, d, workspace);
 }
 
-void LstmState::RunDirection(const OpCall& call, int64_t direction, std::span<std::byte> workspace) {
+void LstmState::RunDirection(const OpCall& call, int64_t direction,
+                             std::span<std::byte> workspace) {
   const Sizes& s = sizes_;
   const auto at = static_cast<size_t>(direction);
   const int64_t state = s.state(), gates_step = 4 * state;
@@ -240,11 +248,17 @@ size_t Workspace(const OpCall& call) {
 }
 
 void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
-  onednn::Guarded("LSTM", [&] { static_cast<LstmState*>(call.state)->Run(call, workspace); });
+  onednn::RunState<LstmState>(call, workspace);
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "LSTM", .name = "onednn", .rank = 100, .isa = Isa::kAvx2,
-                         .accepts = Accepts, .workspace = Workspace, .prepare = Prepare, .run = Run});
+WHIMBREL_REGISTER(Kernel{.op = "LSTM",
+                         .name = "onednn",
+                         .rank = 100,
+                         .isa = Isa::kAvx2,
+                         .accepts = Accepts,
+                         .workspace = Workspace,
+                         .prepare = Prepare,
+                         .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

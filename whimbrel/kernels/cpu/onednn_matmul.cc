@@ -1,10 +1,11 @@
-// MatMul, FusedMatMul, Gemm by oneDNN: constant right-hand sides packed once; bias, residual, activation fused.
+// MatMul, FusedMatMul, Gemm by oneDNN: constant right-hand sides packed once; bias, residual,
+// activation fused.
 //
-// oneDNN 2.6.3 takes brg:avx512_core and reaches 230-267 GFLOP/s from 8 rows on (peak 275, one core), also
-// for transposed and batched operands. One row by 1024x1024: 38 us with packed weights (the bandwidth of
-// L3), 95 us without; one column 227 us either way. dnnl::sgemm takes 38 us for both with weights as they
-// are, so products of a vector go there. inner_product primitives were no faster than matmul. A call costs
-// 0.4 us beyond its arithmetic.
+// oneDNN 2.6.3 takes brg:avx512_core and reaches 230-267 GFLOP/s from 8 rows on (peak 275, one
+// core), also for transposed and batched operands. One row by 1024x1024: 38 us with packed weights
+// (the bandwidth of L3), 95 us without; one column 227 us either way. dnnl::sgemm takes 38 us for
+// both with weights as they are, so products of a vector go there. inner_product primitives were no
+// faster than matmul. A call costs 0.4 us beyond its arithmetic.
 
 #include "whimbrel/kernels/cpu/onednn_common.h"
 
@@ -37,7 +38,8 @@ struct Problem {
   float alpha = 1, beta = 1;
   // Batch dims of the output, and of the operands under numpy's rules; empty = one product.
   memory::dims batch, a_batch, b_batch;
-  // Which input is added to each row (one value a column) / broadcast into the output before; -1 = none.
+  // Which input is added to each row (one value a column) / broadcast into the output before; -1 =
+  // none.
   int bias = -1, residual = -1, slope = -1;
   Activation activation;
 
@@ -55,7 +57,8 @@ struct Problem {
 memory::dims LeadingDims(const Shape& shape, size_t rank) {
   memory::dims dims(rank, 1);
   const int own = std::max(shape.rank() - 2, 0);
-  for (int i = 0; i < own; ++i) dims[rank - static_cast<size_t>(own) + static_cast<size_t>(i)] = shape[i];
+  for (int i = 0; i < own; ++i)
+    dims[rank - static_cast<size_t>(own) + static_cast<size_t>(i)] = shape[i];
   return dims;
 }
 
@@ -82,7 +85,8 @@ Problem ReadGemm(const OpCall& call) {
   if (call.has(kAddend) && p.beta != 0) {
     const bool alpha_is_free = p.alpha == 1 || call.constant(1);  // as in PlaceAddends
     const bool beta_is_free = p.beta == 1 || call.constant(kAddend);
-    (PerColumn(call.x(kAddend), p.n) && alpha_is_free && beta_is_free ? p.bias : p.residual) = static_cast<int>(kAddend);
+    (PerColumn(call.x(kAddend), p.n) && alpha_is_free && beta_is_free ? p.bias : p.residual) =
+        static_cast<int>(kAddend);
   }
   return p;
 }
@@ -170,8 +174,9 @@ MatMulDesc MakeDesc(const Problem& p, bool packed, const memory::dims& a_batch,
   if (p.alpha != 1 && !packed) attr.set_output_scales(0, {p.alpha});
   const memory::desc a = MatrixDesc(a_batch, p.m, p.k, p.transpose_a);
   // The any-form of batched weights crashes in 2.6.3 (8x64x32x64), so only matrices are packed.
-  const memory::desc b = packed ? memory::desc({p.k, p.n}, memory::data_type::f32, memory::format_tag::any)
-                                : MatrixDesc(b_batch, p.k, p.n, p.transpose_b);
+  const memory::desc b =
+      packed ? memory::desc({p.k, p.n}, memory::data_type::f32, memory::format_tag::any)
+             : MatrixDesc(b_batch, p.k, p.n, p.transpose_b);
   const memory::desc y = MatrixDesc(batch, p.m, p.n, false);
   if (p.bias < 0) return {dnnl::matmul::desc(a, b, y), attr, onednn::Engine()};
   memory::dims bias_dims(batch.size() + 2, 1);
@@ -196,7 +201,7 @@ Plan MakePlan(const OpCall& call, const Problem& p) {
   return {.form = Form::kLoop, .desc = MakeDesc(p, false, {}, {}, {})};
 }
 
-class MatMulState final : public KernelState {
+class MatMulState final : public onednn::TeamState {
  public:
   explicit MatMulState(const OpCall& call);
   size_t bytes() const override { return resident_bytes_; }
@@ -271,7 +276,8 @@ void MatMulState::PrepareOperands(const OpCall& call, const MatMulDesc& desc) {
   }
 }
 
-const float* MatMulState::Wide(const Tensor& tensor, std::span<std::byte> workspace, size_t at) const {
+const float* MatMulState::Wide(const Tensor& tensor, std::span<std::byte> workspace,
+                               size_t at) const {
   if (!half_) return tensor.data<float>();
   auto* const wide = static_cast<float*>(onednn::At(workspace, at));
   ToFloat(tensor.dtype(), tensor.raw(), wide, tensor.elements());
@@ -288,7 +294,8 @@ void MatMulState::Spread(const Tensor& addend, float scale, const Shape& shape, 
   const BroadcastWalk<1> walk(shape, {&addend.shape()});
   const auto* from = addend.data<float>();
   ParallelFor(count, 16384, [&](int64_t begin, int64_t end) {
-    walk.Run(begin, end, [&](int64_t i, const std::array<int64_t, 1>& at) { y[i] = scale * from[at[0]]; });
+    walk.Run(begin, end,
+             [&](int64_t i, const std::array<int64_t, 1>& at) { y[i] = scale * from[at[0]]; });
   });
 }
 
@@ -306,7 +313,8 @@ std::pair<int64_t, int64_t> MatMulState::Operands(int64_t product) const {
   return {a, b};
 }
 
-void MatMulState::Multiply(const float* a, const float* b, float* y, std::span<std::byte> workspace) {
+void MatMulState::Multiply(const float* a, const float* b, float* y,
+                           std::span<std::byte> workspace) {
   const Problem& p = problem_;
   matmul_.Bind(scratchpad_slot_, onednn::At(workspace, scratchpad_at_));
   const int64_t runs = form_ == Form::kLoop ? p.products() : 1;
@@ -324,11 +332,12 @@ void MatMulState::MultiplyVectors(const float* a, const float* b, float* y) cons
   const float beta = p.residual >= 0 ? p.beta : (p.bias >= 0 ? 1.0f : 0.0f);
   for (int64_t i = 0; i < p.products(); ++i) {
     const auto [a_matrix, b_matrix] = Operands(i);
-    const dnnl::status status = dnnl::sgemm(
-        p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
-        a + a_matrix * p.m * p.k, p.transpose_a ? p.m : p.k, b + b_matrix * p.k * p.n,
-        p.transpose_b ? p.k : p.n, beta, y + i * p.m * p.n, p.n);
-    if (status != dnnl::status::success) throw dnnl::error(static_cast<dnnl_status_t>(status), "sgemm");
+    const dnnl::status status =
+        dnnl::sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
+                    a + a_matrix * p.m * p.k, p.transpose_a ? p.m : p.k, b + b_matrix * p.k * p.n,
+                    p.transpose_b ? p.k : p.n, beta, y + i * p.m * p.n, p.n);
+    if (status != dnnl::status::success)
+      throw dnnl::error(static_cast<dnnl_status_t>(status), "sgemm");
   }
 }
 
@@ -337,7 +346,8 @@ void MatMulState::Run(const OpCall& call, std::span<std::byte> workspace) {
   const Problem& p = problem_;
   const float* a = Wide(call.x(0), workspace, a_at_);
   const float* b = packed_ ? nullptr : Wide(call.x(1), workspace, b_at_);
-  auto* const y = half_ ? static_cast<float*>(onednn::At(workspace, y_at_)) : call.y(0).data<float>();
+  auto* const y =
+      half_ ? static_cast<float*>(onednn::At(workspace, y_at_)) : call.y(0).data<float>();
   const Shape& shape = call.y(0).shape();
   const Tensor* bias = p.bias >= 0 ? call.in[static_cast<size_t>(p.bias)] : nullptr;
   if (p.residual >= 0) Spread(call.x(static_cast<size_t>(p.residual)), 1, shape, y);
@@ -346,7 +356,8 @@ void MatMulState::Run(const OpCall& call, std::span<std::byte> workspace) {
     MultiplyVectors(a, b, y);
   } else {
     if (bias != nullptr) {
-      matmul_.Bind(bias_slot_, bias_.empty() ? bias->raw() : static_cast<const void*>(bias_.data()));
+      matmul_.Bind(bias_slot_,
+                   bias_.empty() ? bias->raw() : static_cast<const void*>(bias_.data()));
     }
     Multiply(a, b, y, workspace);
   }
@@ -359,7 +370,8 @@ void MatMulState::Run(const OpCall& call, std::span<std::byte> workspace) {
 std::string ObstacleOfAddends(const OpCall& call, const Problem& p, bool half) {
   if (p.bias >= 0) {
     const auto bias = static_cast<size_t>(p.bias);
-    if (!PerColumn(call.x(bias), p.n)) return "beside a residual the bias must be one value a column";
+    if (!PerColumn(call.x(bias), p.n))
+      return "beside a residual the bias must be one value a column";
     if (p.alpha != 1 && p.residual >= 0 && !(call.constant(1) && p.batch.empty())) {
       return "bias, residual and alpha at once";
     }
@@ -368,7 +380,8 @@ std::string ObstacleOfAddends(const OpCall& call, const Problem& p, bool half) {
   if (p.slope >= 0) {
     const Tensor& slope = call.x(static_cast<size_t>(p.slope));
     if (half) return "the slope is 16 bits wide";
-    if (slope.elements() != 1 && !PerColumn(slope, p.n)) return "the slope is not one value a column";
+    if (slope.elements() != 1 && !PerColumn(slope, p.n))
+      return "the slope is not one value a column";
   }
   if (half && p.residual >= 0 &&
       call.x(static_cast<size_t>(p.residual)).elements() != call.y(0).elements()) {
@@ -391,7 +404,8 @@ std::string Obstacle(const OpCall& call) {
   std::string why = ObstacleOfAddends(call, p, onednn::IsHalfWidth(type));
   if (!why.empty()) return why;
   const Plan plan = MakePlan(call, p);
-  if (plan.form != Form::kVector && Slow(plan.desc)) return "oneDNN has only its reference for this case";
+  if (plan.form != Form::kVector && Slow(plan.desc))
+    return "oneDNN has only its reference for this case";
   return "";
 }
 
@@ -413,13 +427,19 @@ size_t Workspace(const OpCall& call) {
 }
 
 void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
-  onednn::Guarded(call.schema->name,
-                  [&] { static_cast<MatMulState*>(call.state)->Run(call, workspace); });
+  onednn::RunState<MatMulState>(call, workspace);
 }
 
 Kernel MatMulKernel(std::string_view op, std::string_view domain, uint64_t in_place) {
-  return {.op = op, .domain = domain, .name = "onednn", .rank = 100, .isa = Isa::kAvx2,
-          .in_place = in_place, .accepts = Accepts, .workspace = Workspace, .prepare = Prepare,
+  return {.op = op,
+          .domain = domain,
+          .name = "onednn",
+          .rank = 100,
+          .isa = Isa::kAvx2,
+          .in_place = in_place,
+          .accepts = Accepts,
+          .workspace = Workspace,
+          .prepare = Prepare,
           .run = Run};
 }
 

@@ -63,7 +63,8 @@ WHIMBREL_REGISTER(
 WHIMBREL_REGISTER(ConvSchema(22, INT_MAX, kFloatTypes,
                              {"f32:1x8x14x14 f32:8x8x3x3! f32:8! pads=1,1,1,1",
                               "bf16:1x8x9x9 bf16:8x8x3x3! bf16:8! pads=1,1,1,1",
-                              "f16:1x4x9x9 f16:4x1x3x3! group=4"}));
+                              "f16:1x4x9x9 f16:4x1x3x3! group=4", "f32:2x20x11x13 f32:20x1x5x5! f32:20! group=20 pads=2,2,2,2",
+                              "f32:1x35x9x7 f32:13x35x1x1! strides=2,2"}));
 WHIMBREL_REGISTER(Kernel{.op = "Conv",
                          .name = "reference",
                          .workspace = ConvReferenceWorkspace,

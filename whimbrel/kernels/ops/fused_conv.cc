@@ -70,6 +70,7 @@ WHIMBREL_REGISTER(OpSchema{
          "f32:1x8x9x9 f32:8x8x3x3! f32:8! activation=Swish",
          "f32:1x16x20x20 f32:16x1x3x3! f32:16! group=16 pads=1,1,1,1 activation=HardSwish",
          "f32:1x16x21x19 f32:16x1x5x5! f32:16! group=16 strides=2,2 pads=2,2,2,2 activation=Relu",
+         "f32:1x20x9x9 f32:20x1x3x3! f32:20! f32:1x20x9x9 group=20 pads=1,1,1,1 activation=HardSwish",
          "f32:2x4x15 f32:6x4x3! f32:6! pads=1,1 activation=Relu",
          "f32:1x1x1x1 f32:1x1x1x1! activation=Sigmoid",
          "f32:0x3x8x8 f32:4x3x3x3! f32:4! activation=Relu",
