@@ -43,7 +43,8 @@ std::vector<const CommandEntry*> Commands() {
   std::vector<const CommandEntry*> commands;
   for (const CommandEntry& entry : Entries()) commands.push_back(&entry);
   std::ranges::sort(commands, [](const CommandEntry* a, const CommandEntry* b) {
-    return a->info.stage != b->info.stage ? a->info.stage < b->info.stage : a->info.name < b->info.name;
+    return a->info.stage != b->info.stage ? a->info.stage < b->info.stage
+                                          : a->info.name < b->info.name;
   });
   return commands;
 }

@@ -1,4 +1,4 @@
-// command: a verb of the program: its help, its options struct and the function that runs it; verbs register themselves.
+// command: a verb of the program: help, options struct and function; verbs register themselves.
 
 #pragma once
 
@@ -19,10 +19,12 @@ enum class Stage : uint8_t { kLook, kConvert, kProve, kShip, kTool };
 std::string_view StageTitle(Stage stage);
 
 struct CommandInfo {
-  std::string_view name;     // "run"
+  std::string_view name;  // "run"
   Stage stage = Stage::kTool;
-  std::string_view summary;  // one line of `whimbrel --help`: "run a model on files and write its outputs"
-  std::string_view description = {};  // what `whimbrel run --help` adds; lines of at most 96 columns
+  std::string_view
+      summary;  // one line of `whimbrel --help`: "run a model on files and write its outputs"
+  std::string_view description =
+      {};  // what `whimbrel run --help` adds; lines of at most 96 columns
   std::vector<std::string_view> examples = {};  // 2 to 4 whole command lines
 };
 
@@ -60,9 +62,10 @@ void AddCommand(CommandEntry entry);
 //   int RunGate(const GateOptions& options, Output& out) { ... return passed ? 0 : 1; }
 //   const RegisterCommand<GateOptions> kRegistered({.name = "gate", ...}, RunGate);
 //
-// The flag is --p99-ms, the environment variable WHIMBREL_GATE_P99_MS, the YAML key gate: p99-ms. Range, choices
-// and `required` are checked before run is called. A default that is 0 or empty is not shown in help: say in
-// `help` what it means. --json, --config, --log-level, --log-file, --verbose/-v and --help are there on every verb.
+// The flag is --p99-ms, the environment variable WHIMBREL_GATE_P99_MS, the YAML key gate: p99-ms.
+// Range, choices and `required` are checked before run is called. A default that is 0 or empty is
+// not shown in help: say in `help` what it means. --json, --config, --log-level, --log-file,
+// --verbose/-v and --help are there on every verb.
 template <typename Options>
 class RegisterCommand {
  public:

@@ -1,4 +1,4 @@
-// The --config file: YAML with global fields and one mapping per verb, each wrong key named with line and column.
+// The --config file: YAML, each wrong key and value named with line and column.
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -10,7 +10,8 @@
 namespace whimbrel {
 namespace {
 
-// Configurations are written by hand; the limits keep a damaged or hostile file from costing memory.
+// Configurations are written by hand; the limits keep a damaged or hostile file from costing
+// memory.
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 
 using Parts = std::map<std::string, std::vector<FieldDescription>, std::less<>>;
@@ -55,16 +56,19 @@ class Reader {
     }
   }
 
-  Settings Part(const std::string& part, const std::vector<FieldDescription>& fields, const YAML::Node& node) {
+  Settings Part(const std::string& part, const std::vector<FieldDescription>& fields,
+                const YAML::Node& node) {
     Settings settings;
     if (node.IsNull()) return settings;
-    if (!node.IsMap()) throw Fail(node.Mark(), fmt::format("'{}' takes a mapping of its options", part), "");
+    if (!node.IsMap())
+      throw Fail(node.Mark(), fmt::format("'{}' takes a mapping of its options", part), "");
     std::vector<std::string> seen;
     for (const auto& pair : node) {
       const std::string key = Key(pair.first, seen);
       const FieldDescription* field = FindField(fields, key);
       if (!field) {
-        throw Fail(pair.first.Mark(), fmt::format("unknown key '{}' in '{}'", key, part), Nearest(key, Keys(fields)));
+        throw Fail(pair.first.Mark(), fmt::format("unknown key '{}' in '{}'", key, part),
+                   Nearest(key, Keys(fields)));
       }
       settings[key] = Value(*field, pair.second);
     }
@@ -77,12 +81,15 @@ class Reader {
       setting.values.push_back(node.Scalar());
     } else if (node.IsSequence() && field.type == FieldType::kList) {
       for (const YAML::Node& item : node) {
-        if (!item.IsScalar()) throw Fail(item.Mark(), fmt::format("'{}' takes a list of words", field.key), "");
+        if (!item.IsScalar())
+          throw Fail(item.Mark(), fmt::format("'{}' takes a list of words", field.key), "");
         setting.values.push_back(item.Scalar());
       }
     } else {
       throw Fail(node.Mark(),
-                 fmt::format("'{}' takes {}", field.key, field.type == FieldType::kList ? "a list" : "one value"), "");
+                 fmt::format("'{}' takes {}", field.key,
+                             field.type == FieldType::kList ? "a list" : "one value"),
+                 "");
     }
     return setting;
   }
@@ -90,13 +97,15 @@ class Reader {
   std::string Key(const YAML::Node& node, std::vector<std::string>& seen) {
     if (!node.IsScalar()) throw Fail(node.Mark(), "keys are words", "");
     for (const std::string& other : seen) {
-      if (other == node.Scalar()) throw Fail(node.Mark(), fmt::format("key '{}' is given twice", other), "");
+      if (other == node.Scalar())
+        throw Fail(node.Mark(), fmt::format("key '{}' is given twice", other), "");
     }
     seen.push_back(node.Scalar());
     return node.Scalar();
   }
 
-  static const FieldDescription* FindField(const std::vector<FieldDescription>& fields, std::string_view key) {
+  static const FieldDescription* FindField(const std::vector<FieldDescription>& fields,
+                                           std::string_view key) {
     for (const FieldDescription& field : fields) {
       if (field.key == key && key != "config") return &field;
     }

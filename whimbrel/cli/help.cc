@@ -2,11 +2,11 @@
 
 #include "whimbrel/cli/help.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include "whimbrel/base/version.h"
 
@@ -51,7 +51,8 @@ std::string Limits(const FieldDescription& field) {
   const FieldInfo& info = field.info;
   if (!info.choices.empty()) return fmt::format("one of {}", fmt::join(info.choices, ", "));
   if (field.type != FieldType::kInteger && field.type != FieldType::kNumber) return "";
-  if (std::isfinite(info.min) && std::isfinite(info.max)) return fmt::format("{} to {}", info.min, info.max);
+  if (std::isfinite(info.min) && std::isfinite(info.max))
+    return fmt::format("{} to {}", info.min, info.max);
   if (std::isfinite(info.min)) return fmt::format("at least {}", info.min);
   if (std::isfinite(info.max)) return fmt::format("at most {}", info.max);
   return "";
@@ -75,7 +76,8 @@ std::string_view ValueName(const FieldDescription& field) {
 
 std::string FieldLeft(const FieldDescription& field) {
   if (field.info.positional) return std::string(field.info.name);
-  std::string left = field.info.short_flag.empty() ? "" : fmt::format("-{}, ", field.info.short_flag);
+  std::string left =
+      field.info.short_flag.empty() ? "" : fmt::format("-{}, ", field.info.short_flag);
   left += "--" + field.key;
   if (field.type != FieldType::kBool) left += fmt::format(" {}", ValueName(field));
   return left;
@@ -86,10 +88,12 @@ std::string Usage(const CommandInfo& info, const std::vector<FieldDescription>& 
   for (const FieldDescription& field : fields) {
     if (!field.info.positional) continue;
     const std::string dots = field.type == FieldType::kList ? " ..." : "";
-    usage += field.info.required ? fmt::format(" {}{}", field.info.name, dots) : fmt::format(" [{}{}]", field.info.name, dots);
+    usage += field.info.required ? fmt::format(" {}{}", field.info.name, dots)
+                                 : fmt::format(" [{}{}]", field.info.name, dots);
   }
   for (const FieldDescription& field : fields) {
-    if (!field.info.positional && field.info.required) usage += fmt::format(" --{} {}", field.key, ValueName(field));
+    if (!field.info.positional && field.info.required)
+      usage += fmt::format(" --{} {}", field.key, ValueName(field));
   }
   return usage + " [flags]\n";
 }
@@ -98,7 +102,8 @@ std::string Usage(const CommandInfo& info, const std::vector<FieldDescription>& 
 
 std::string ProgramHelp() {
   std::string text = fmt::format(
-      "whimbrel {}: carries ONNX models to other devices and proves that the results are right and fast.\n\n"
+      "whimbrel {}: carries ONNX models to other devices and proves that the results are right and "
+      "fast.\n\n"
       "usage: whimbrel VERB [flags]\n",
       kVersion);
   std::optional<Stage> stage;
@@ -112,19 +117,25 @@ std::string ProgramHelp() {
     text += left + Wrapped(std::string(entry->info.summary), indent);
   }
   text +=
-      "\nEvery verb: --help, --json, --config FILE, --log-level LEVEL, --log-file FILE, --verbose.\n"
-      "An option comes from its flag, else from the environment (WHIMBREL_RUN_THREADS=2), else from the\n"
+      "\nEvery verb: --help, --json, --config FILE, --log-level LEVEL, --log-file FILE, "
+      "--verbose.\n"
+      "An option comes from its flag, else from the environment (WHIMBREL_RUN_THREADS=2), else "
+      "from the\n"
       "--config file. Results go to stdout, everything else to stderr.\n"
-      "\nExit codes: 0 fine, 1 gate not met, 2 wrong use, 3 bad input, 4 device trouble, 5 internal.\n"
-      "\nwhimbrel VERB --help shows a verb's flags and examples; whimbrel --version shows the version.\n";
+      "\nExit codes: 0 fine, 1 gate not met, 2 wrong use, 3 bad input, 4 device trouble, 5 "
+      "internal.\n"
+      "\nwhimbrel VERB --help shows a verb's flags and examples; whimbrel --version shows the "
+      "version.\n";
   return text;
 }
 
 std::string CommandHelp(const CommandInfo& info, const std::vector<FieldDescription>& fields,
                         const std::vector<FieldDescription>& global_fields) {
-  std::string text = fmt::format("whimbrel {}: {}\n\n{}", info.name, info.summary, Usage(info, fields));
+  std::string text =
+      fmt::format("whimbrel {}: {}\n\n{}", info.name, info.summary, Usage(info, fields));
   if (!info.description.empty()) text += fmt::format("\n{}\n", info.description);
-  const auto add = [&](std::string_view title, const std::vector<FieldDescription>& list, bool positional) {
+  const auto add = [&](std::string_view title, const std::vector<FieldDescription>& list,
+                       bool positional) {
     std::string section;
     for (const FieldDescription& field : list) {
       if (field.info.positional == positional) section += Entry(FieldLeft(field), FieldText(field));

@@ -1,4 +1,4 @@
-// help: the text of `whimbrel --help` and `whimbrel VERB --help`, made from the registered verbs and their fields.
+// help: `whimbrel --help` and `whimbrel VERB --help`, made from the registered verbs.
 
 #pragma once
 

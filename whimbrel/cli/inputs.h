@@ -1,4 +1,4 @@
-// inputs: the flags of verbs that open a model and feed it, and the tensors that they name: arrays, messages, pictures, seeded values.
+// inputs: the flags of verbs that open a model and feed it, and the tensors that they name.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "whimbrel/base/config.h"
+#include "whimbrel/base/error.h"
 #include "whimbrel/cli/output.h"
 #include "whimbrel/graph/session.h"
 
@@ -35,32 +36,43 @@ struct InputOptions {
   void Visit(ConfigVisitor& visitor);
 };
 
-// "NAME=FILE" at the last '=', "NAME:DIMS" at the last ':' (names may hold both). When the part before the last one
-// names no input but the part before another one does, that one counts. kInvalidArgument without a separator.
-std::pair<std::string, std::string> SplitNamed(std::string_view text, char separator, const std::vector<TensorSpec>& inputs,
+// "NAME=FILE" at the last '=', "NAME:DIMS" at the last ':' (names may hold both). When the part
+// before the last one names no input but the part before another one does, that one counts.
+// kInvalidArgument without a separator.
+std::pair<std::string, std::string> SplitNamed(std::string_view text, char separator,
+                                               const std::vector<TensorSpec>& inputs,
                                                std::string_view flag);
 
-// --shape texts for the model's inputs. kInvalidArgument: unknown name (with the nearest), given twice, rank
-// or fixed dim that differs, text that is no shape.
-std::vector<InputShape> ParseInputShapes(const std::vector<std::string>& texts, const std::vector<TensorSpec>& inputs);
+// --shape texts for the model's inputs. kInvalidArgument: unknown name (with the nearest), given
+// twice, rank or fixed dim that differs, text that is no shape.
+std::vector<InputShape> ParseInputShapes(const std::vector<std::string>& texts,
+                                         const std::vector<TensorSpec>& inputs);
 
 struct ModelInputs {
-  std::vector<Tensor> tensors;        // host, plain, in graph input order
-  std::vector<std::string> assumed;   // "x: dim 0 (N) = 1": open dims of seeded inputs that nobody named
-  std::vector<std::string> seeded;    // names of the inputs that --seed filled
+  std::vector<Tensor> tensors;  // host, plain, in graph input order
+  std::vector<std::string>
+      assumed;  // "x: dim 0 (N) = 1": open dims of seeded inputs that nobody named
+  std::vector<std::string> seeded;  // names of the inputs that --seed filled
 };
 
-// Reads what --input names and fills the rest from --seed; tells on `out` which image options were used.
-// Open dims of seeded inputs: from --shape, the same symbol of a given input, a package's first bucket that fits, else 1.
-// kInvalidArgument (exit 2): unknown, doubled or missing input, wrong type (never cast) or shape, a picture for
-// an input that is not image-shaped. Files that are missing or damaged: kNotFound, kInvalidData (exit 3).
-ModelInputs ReadInputs(const InputOptions& options, const std::vector<std::string>& shapes, const Session& session, Output& out);
+// Reads what --input names and fills the rest from --seed; tells on `out` which image options were
+// used. Open dims of seeded inputs: from --shape, the same symbol of a given input, a package's
+// first bucket that fits, else 1. kInvalidArgument (exit 2): unknown, doubled or missing input,
+// wrong type (never cast) or shape, a picture for an input that is not image-shaped. Files that are
+// missing or damaged: kNotFound, kInvalidData (exit 3).
+ModelInputs ReadInputs(const InputOptions& options, const std::vector<std::string>& shapes,
+                       const Session& session, Output& out);
 
-// Values of --seed: floats uniform in [-1, 1), integers 0..9, bools 0 or 1. `index`: the input's place in the
-// graph, so that each input has values of its own whichever others are given.
+// `error` of compiling for these shapes. When dims were assumed they are the likely cause: wrong
+// use, with that hint.
+Error ExplainAssumed(const Error& error, const std::vector<std::string>& assumed);
+
+// Values of --seed: floats uniform in [-1, 1), integers 0..9, bools 0 or 1. `index`: the input's
+// place in the graph, so that each input has values of its own whichever others are given.
 Tensor SeededTensor(DType dtype, const Shape& shape, uint64_t seed, size_t index);
 
-// A .npy, a TensorProto .pb, told apart by the name's end and then by content. Pictures are refused.
+// A .npy, a TensorProto .pb, told apart by the name's end and then by content. Pictures are
+// refused.
 Tensor ReadTensorFile(const std::string& path);
 
 }  // namespace whimbrel

@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   try {
     const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
     std::vector<std::string> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      environment.emplace_back(*variable);
     return whimbrel::RunProgram(words, environment, &json);
   } catch (...) {
     return whimbrel::ReportCurrentException(json);

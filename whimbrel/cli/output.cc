@@ -2,9 +2,6 @@
 
 #include "whimbrel/cli/output.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,6 +9,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/error.h"
@@ -20,29 +20,41 @@ namespace whimbrel {
 
 void GlobalOptions::Visit(ConfigVisitor& v) {
   v.Field({.name = "json", .help = "the result as one JSON object on stdout, errors too"}, json);
-  v.Field({.name = "config", .help = "YAML file with options: global ones, and per verb 'run: {threads: 2}'", .value_name = "FILE"},
+  v.Field({.name = "config",
+           .help = "YAML file with options: global ones, and per verb 'run: {threads: 2}'",
+           .value_name = "FILE"},
           config);
-  v.Field({.name = "log-level", .help = "least level that is logged", .value_name = "LEVEL",
+  v.Field({.name = "log-level",
+           .help = "least level that is logged",
+           .value_name = "LEVEL",
            .choices = {"trace", "debug", "info", "warn", "error", "off"}},
           log_level);
-  v.Field({.name = "log-file", .help = "log to this file instead of stderr", .value_name = "FILE"}, log_file);
+  v.Field({.name = "log-file", .help = "log to this file instead of stderr", .value_name = "FILE"},
+          log_file);
   v.Field({.name = "verbose", .help = "tell more on stderr", .short_flag = "v"}, verbose);
 }
 
 void Output::Write(std::string_view text) {
-  // A reader that goes away (`| head`) and a full disk both end here: what was asked for did not arrive.
+  // A reader that goes away (`| head`) and a full disk both end here: what was asked for did not
+  // arrive.
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
-  throw Error(Code::kResourceExhausted, fmt::format("cannot write the result to stdout: {}", std::strerror(errno)),
+  throw Error(Code::kResourceExhausted,
+              fmt::format("cannot write the result to stdout: {}", std::strerror(errno)),
               "the reader of stdout went away or its disk is full");
 }
 
-void Output::Text(std::string_view text) { Write(text); }
+void Output::Text(std::string_view text) {
+  Write(text);
+}
 
-void Output::Result(const Json& json) { Write(DumpJson(json)); }
+void Output::Result(const Json& json) {
+  Write(DumpJson(json));
+}
 
 void Output::Flush() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw Error(Code::kResourceExhausted, fmt::format("cannot write the result to stdout: {}", std::strerror(errno)),
+  throw Error(Code::kResourceExhausted,
+              fmt::format("cannot write the result to stdout: {}", std::strerror(errno)),
               "the reader of stdout went away or its disk is full");
 }
 
@@ -61,11 +73,13 @@ void Output::Progress(std::string_view what, int64_t done, int64_t total) const 
     return;
   }
   constexpr int64_t kBarWidth = 24;
-  const int64_t filled = total > 0 ? kBarWidth * std::clamp<int64_t>(done, 0, total) / total : kBarWidth;
+  const int64_t filled =
+      total > 0 ? kBarWidth * std::clamp<int64_t>(done, 0, total) / total : kBarWidth;
   const std::string bar(static_cast<size_t>(filled), '#');
   // \033[K clears what a longer line left behind.
-  std::fprintf(stderr, "\r[%-24s] %.*s %lld/%lld\033[K%s", bar.c_str(), static_cast<int>(what.size()), what.data(),
-               static_cast<long long>(done), static_cast<long long>(total), done == total ? "\n" : "");
+  std::fprintf(stderr, "\r[%-24s] %.*s %lld/%lld\033[K%s", bar.c_str(),
+               static_cast<int>(what.size()), what.data(), static_cast<long long>(done),
+               static_cast<long long>(total), done == total ? "\n" : "");
 }
 
 void Table::Row(std::vector<std::string> cells) {
@@ -77,13 +91,15 @@ namespace {
 
 // Characters that a terminal shows, taking one column per UTF-8 character.
 size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 bool LooksNumeric(const std::string& cell) {
   if (cell.empty() || cell == "-") return true;
   const size_t start = cell[0] == '-' ? 1 : 0;
-  return start < cell.size() && cell[start] >= '0' && cell[start] <= '9' && cell.find('x') == std::string::npos;
+  return start < cell.size() && cell[start] >= '0' && cell[start] <= '9' &&
+         cell.find('x') == std::string::npos;
 }
 
 std::string Padded(const std::string& cell, size_t width, bool right) {
@@ -157,7 +173,9 @@ std::string FormatBytes(uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string FormatNumber(double value) { return fmt::format("{:.6g}", value); }
+std::string FormatNumber(double value) {
+  return fmt::format("{:.6g}", value);
+}
 
 uint64_t ParseBytes(std::string_view text, std::string_view flag) {
   double value = 0;

@@ -1,4 +1,4 @@
-// Output: where a verb's answer goes: text or JSON to stdout, talk to stderr; a stdout that takes no more is an Error.
+// Output: a result goes to stdout as text or JSON, talk to stderr; a lost result is an Error.
 
 #pragma once
 
@@ -32,7 +32,8 @@ class Output {
   bool verbose() const { return options_.verbose; }
   const GlobalOptions& options() const { return options_; }
 
-  // The result: one of the two, with the same content. `if (out.json()) out.Result(...) else out.Text(...)`.
+  // The result: one of the two, with the same content. `if (out.json()) out.Result(...) else
+  // out.Text(...)`.
   void Text(std::string_view text);  // as it is; ends lines itself
   void Result(const Json& json);     // DumpJson
   // One line for the human, on stderr; never fails.

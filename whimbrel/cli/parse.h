@@ -15,7 +15,9 @@ struct ParsedWords {
   bool help = false;
 };
 
-// kInvalidArgument for an unknown flag (with the nearest), a flag without its value, one word too many.
-ParsedWords ParseWords(std::string_view verb, const std::vector<FieldDescription>& fields, const std::vector<std::string>& words);
+// kInvalidArgument for an unknown flag (with the nearest), a flag without its value, one word too
+// many.
+ParsedWords ParseWords(std::string_view verb, const std::vector<FieldDescription>& fields,
+                       const std::vector<std::string>& words);
 
 }  // namespace whimbrel

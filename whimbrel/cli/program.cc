@@ -2,13 +2,13 @@
 
 #include "whimbrel/cli/program.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/error.h"
@@ -34,7 +34,8 @@ std::vector<FieldDescription> FieldsOf(const CommandEntry& entry) {
 
 std::string FileOf(const Settings& settings) {
   const auto found = settings.find("config");
-  return found == settings.end() || found->second.values.empty() ? "" : found->second.values.front();
+  return found == settings.end() || found->second.values.empty() ? ""
+                                                                 : found->second.values.front();
 }
 
 // Global fields first, so that the verb's own settings can be told from them.
@@ -43,14 +44,17 @@ struct Invocation {
   std::unique_ptr<Command> command;
 };
 
-Invocation Configure(const CommandEntry& entry, Settings settings, const std::vector<FieldDescription>& globals,
-                     const std::vector<FieldDescription>& fields, const std::vector<std::string>& environment) {
+Invocation Configure(const CommandEntry& entry, Settings settings,
+                     const std::vector<FieldDescription>& globals,
+                     const std::vector<FieldDescription>& fields,
+                     const std::vector<std::string>& environment) {
   MergeSettings(SettingsFromEnvironment("", globals, environment), settings);
   MergeSettings(SettingsFromEnvironment(entry.info.name, fields, environment), settings);
   if (const std::string file = FileOf(settings); !file.empty()) {
     std::map<std::string, std::vector<FieldDescription>, std::less<>> parts;
     parts[""] = globals;
-    for (const CommandEntry* other : Commands()) parts[std::string(other->info.name)] = FieldsOf(*other);
+    for (const CommandEntry* other : Commands())
+      parts[std::string(other->info.name)] = FieldsOf(*other);
     MergeSettings(SettingsFromFile(file, entry.info.name, parts), settings);
     MergeSettings(SettingsFromFile(file, "", parts), settings);
   }
@@ -62,8 +66,8 @@ Invocation Configure(const CommandEntry& entry, Settings settings, const std::ve
   return invocation;
 }
 
-int RunVerb(const CommandEntry& entry, const std::vector<std::string>& words, const std::vector<std::string>& environment,
-            bool* json) {
+int RunVerb(const CommandEntry& entry, const std::vector<std::string>& words,
+            const std::vector<std::string>& environment, bool* json) {
   const std::vector<FieldDescription> globals = GlobalFields();
   const std::vector<FieldDescription> fields = FieldsOf(entry);
   std::vector<FieldDescription> all = fields;
@@ -75,7 +79,8 @@ int RunVerb(const CommandEntry& entry, const std::vector<std::string>& words, co
     out.Flush();
     return 0;
   }
-  const Invocation invocation = Configure(entry, std::move(parsed.settings), globals, fields, environment);
+  const Invocation invocation =
+      Configure(entry, std::move(parsed.settings), globals, fields, environment);
   *json = invocation.global.json;
   LogConfig log;
   log.level = ParseLogLevel(invocation.global.log_level);
@@ -99,8 +104,9 @@ int PrintText(const std::string& text) {
   for (const CommandEntry* entry : Commands()) names.emplace_back(entry->info.name);
   if (word.starts_with('-')) {
     std::string hint = DidYouMean(word, {"--help", "--version"});
-    throw Error(Code::kInvalidArgument, fmt::format("the verb comes first, not {}", word),
-                hint.empty() ? "write: whimbrel VERB [flags]; 'whimbrel --help' lists the verbs" : hint);
+    throw Error(
+        Code::kInvalidArgument, fmt::format("the verb comes first, not {}", word),
+        hint.empty() ? "write: whimbrel VERB [flags]; 'whimbrel --help' lists the verbs" : hint);
   }
   std::string hint = DidYouMean(word, names);
   throw Error(Code::kInvalidArgument, fmt::format("unknown verb '{}'", word),
@@ -117,9 +123,11 @@ Error CurrentError() {
     return Error(Code::kOutOfMemory, "out of memory: the system gave no more",
                  "close other programs, or use smaller shapes (--shape) or batches");
   } catch (const std::exception& e) {
-    return Error(Code::kInternal, e.what(), "this is a defect of whimbrel; please report it with the command that led here");
+    return Error(Code::kInternal, e.what(),
+                 "this is a defect of whimbrel; please report it with the command that led here");
   } catch (...) {
-    return Error(Code::kInternal, "an exception of unknown type", "this is a defect of whimbrel; please report it");
+    return Error(Code::kInternal, "an exception of unknown type",
+                 "this is a defect of whimbrel; please report it");
   }
 }
 
@@ -135,14 +143,16 @@ void PrepareStandardStreams() {
   }
 }
 
-int RunProgram(const std::vector<std::string>& words, const std::vector<std::string>& environment, bool* json) {
+int RunProgram(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+               bool* json) {
   *json = std::ranges::find(words, "--json") != words.end();
   if (words.empty()) {
     std::fputs(ProgramHelp().c_str(), stderr);
     throw Error(Code::kInvalidArgument, "no verb given", "write: whimbrel VERB [flags]");
   }
   const std::string& first = words.front();
-  if (first == "--version" || first == "-V") return PrintText(fmt::format("whimbrel {}\n", kVersion));
+  if (first == "--version" || first == "-V")
+    return PrintText(fmt::format("whimbrel {}\n", kVersion));
   const bool help = first == "--help" || first == "-h" || first == "help";
   if (help && (words.size() == 1 || words[1].starts_with('-'))) return PrintText(ProgramHelp());
   const std::string& verb = help ? words[1] : first;
@@ -160,7 +170,8 @@ int ReportCurrentException(bool json) noexcept {
     std::fprintf(stderr, "whimbrel: error: %s\n", error.what());
     if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
     if (json) {
-      const Json answer = {{"error", {{"code", info.name}, {"message", error.what()}, {"hint", error.hint()}}}};
+      const Json answer = {
+          {"error", {{"code", info.name}, {"message", error.what()}, {"hint", error.hint()}}}};
       const std::string text = DumpJson(answer);
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);

@@ -2,12 +2,12 @@
 
 #include "whimbrel/cli/settings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "whimbrel/base/error.h"
 
@@ -22,14 +22,18 @@ std::string KeyOf(const FieldInfo& info) {
 
 class Describer : public ConfigVisitor {
  public:
-  void Field(const FieldInfo& info, bool& value) override { Add(info, FieldType::kBool, value ? "on" : ""); }
+  void Field(const FieldInfo& info, bool& value) override {
+    Add(info, FieldType::kBool, value ? "on" : "");
+  }
   void Field(const FieldInfo& info, int64_t& value) override {
     Add(info, FieldType::kInteger, value > 0 ? std::to_string(value) : "");
   }
   void Field(const FieldInfo& info, double& value) override {
     Add(info, FieldType::kNumber, value > 0 ? fmt::format("{}", value) : "");
   }
-  void Field(const FieldInfo& info, std::string& value) override { Add(info, FieldType::kText, value); }
+  void Field(const FieldInfo& info, std::string& value) override {
+    Add(info, FieldType::kText, value);
+  }
   void Field(const FieldInfo& info, std::vector<std::string>& value) override {
     Add(info, FieldType::kList, fmt::format("{}", fmt::join(value, " ")));
   }
@@ -43,7 +47,8 @@ class Describer : public ConfigVisitor {
 
 // What a number may be: "1 to 64", "at least 1".
 std::string RangeText(const FieldInfo& info) {
-  if (std::isfinite(info.min) && std::isfinite(info.max)) return fmt::format("{} to {}", info.min, info.max);
+  if (std::isfinite(info.min) && std::isfinite(info.max))
+    return fmt::format("{} to {}", info.min, info.max);
   if (std::isfinite(info.min)) return fmt::format("at least {}", info.min);
   return fmt::format("at most {}", info.max);
 }
@@ -64,7 +69,9 @@ class Assigner : public ConfigVisitor {
       throw Wrong(*setting, text, "true or false");
     }
   }
-  void Field(const FieldInfo& info, int64_t& value) override { Number(info, value, "a whole number"); }
+  void Field(const FieldInfo& info, int64_t& value) override {
+    Number(info, value, "a whole number");
+  }
   void Field(const FieldInfo& info, double& value) override { Number(info, value, "a number"); }
   void Field(const FieldInfo& info, std::string& value) override {
     const Setting* setting = Find(info);
@@ -85,24 +92,29 @@ class Assigner : public ConfigVisitor {
   const Setting* Find(const FieldInfo& info) {
     const auto found = settings_.find(KeyOf(info));
     if (found != settings_.end()) return &found->second;
-    if (info.required) missing.push_back(info.positional ? std::string(info.name) : "--" + std::string(info.name));
+    if (info.required)
+      missing.push_back(info.positional ? std::string(info.name) : "--" + std::string(info.name));
     return nullptr;
   }
 
   static Error Wrong(const Setting& setting, std::string_view text, std::string_view allowed) {
-    return Error(Code::kInvalidArgument, fmt::format("{}: '{}' is not {}", setting.origin, text, allowed));
+    return Error(Code::kInvalidArgument,
+                 fmt::format("{}: '{}' is not {}", setting.origin, text, allowed));
   }
 
   static const std::string& Single(const Setting& setting) {
     if (setting.values.size() == 1) return setting.values.front();
-    throw Error(Code::kInvalidArgument, fmt::format("{}: {} values where one is taken", setting.origin, setting.values.size()),
-                "give it once");
+    throw Error(
+        Code::kInvalidArgument,
+        fmt::format("{}: {} values where one is taken", setting.origin, setting.values.size()),
+        "give it once");
   }
 
   static void CheckChoice(const FieldInfo& info, const Setting& setting, const std::string& word) {
     if (info.choices.empty() || std::ranges::find(info.choices, word) != info.choices.end()) return;
     const std::vector<std::string> known(info.choices.begin(), info.choices.end());
-    throw Error(Code::kInvalidArgument, fmt::format("{}: '{}' is none of {}", setting.origin, word, fmt::join(known, ", ")),
+    throw Error(Code::kInvalidArgument,
+                fmt::format("{}: '{}' is none of {}", setting.origin, word, fmt::join(known, ", ")),
                 DidYouMean(word, known));
   }
 
@@ -113,11 +125,14 @@ class Assigner : public ConfigVisitor {
     const std::string& text = Single(*setting);
     T parsed{};
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-    if (status == std::errc::result_out_of_range) throw Wrong(*setting, text, fmt::format("{} of 64 bits", what));
-    if (status != std::errc() || end != text.data() + text.size()) throw Wrong(*setting, text, what);
+    if (status == std::errc::result_out_of_range)
+      throw Wrong(*setting, text, fmt::format("{} of 64 bits", what));
+    if (status != std::errc() || end != text.data() + text.size())
+      throw Wrong(*setting, text, what);
     const auto number = static_cast<double>(parsed);
     if (!(number >= info.min && number <= info.max)) {
-      throw Error(Code::kInvalidArgument, fmt::format("{}: {} is out of range", setting->origin, text),
+      throw Error(Code::kInvalidArgument,
+                  fmt::format("{}: {} is out of range", setting->origin, text),
                   fmt::format("give {}", RangeText(info)));
     }
     value = parsed;
@@ -138,7 +153,8 @@ void ApplySettings(const Settings& settings, const std::function<void(ConfigVisi
   Assigner assigner(settings);
   visit(assigner);
   if (!assigner.missing.empty()) {
-    throw Error(Code::kInvalidArgument, fmt::format("missing: {}", fmt::join(assigner.missing, ", ")),
+    throw Error(Code::kInvalidArgument,
+                fmt::format("missing: {}", fmt::join(assigner.missing, ", ")),
                 "--help shows every flag with examples");
   }
 }
@@ -147,7 +163,8 @@ std::string EnvironmentName(std::string_view part, std::string_view key) {
   std::string name = "WHIMBREL_";
   if (!part.empty()) name += std::string(part) + "_";
   name += key;
-  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : name)
+    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -168,9 +185,11 @@ Settings SettingsFromEnvironment(std::string_view part, const std::vector<FieldD
     const std::string value = line.substr(equals + 1);
     const auto found = by_name.find(name);
     if (found == by_name.end()) {
-      // Without a part the prefix is everybody's: WHIMBREL_ISA, WHIMBREL_CACHE and those of other verbs.
+      // Without a part the prefix is everybody's: WHIMBREL_ISA, WHIMBREL_CACHE and those of other
+      // verbs.
       if (part.empty() || !name.starts_with(prefix)) continue;
-      throw Error(Code::kInvalidArgument, fmt::format("environment variable {} is no option of '{}'", name, part),
+      throw Error(Code::kInvalidArgument,
+                  fmt::format("environment variable {} is no option of '{}'", name, part),
                   DidYouMean(name, names));
     }
     Setting setting{{}, name};
@@ -188,13 +207,14 @@ Settings SettingsFromEnvironment(std::string_view part, const std::vector<FieldD
   return settings;
 }
 
-void MergeSettings(const Settings& from, Settings& to) { to.insert(from.begin(), from.end()); }
+void MergeSettings(const Settings& from, Settings& to) {
+  to.insert(from.begin(), from.end());
+}
 
-std::string DidYouMean(std::string_view word, const std::vector<std::string>& known, std::string_view prefix) {
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& known) {
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view nearest = NearestWord(word, views);
-  if (!nearest.empty()) return fmt::format("did you mean {}{}?", prefix, nearest);
-  return "";
+  return nearest.empty() ? "" : fmt::format("did you mean {}?", nearest);
 }
 
 }  // namespace whimbrel

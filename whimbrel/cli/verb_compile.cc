@@ -1,9 +1,9 @@
-// compile: what a model becomes for one set of shapes: nodes, passes, kernels, memory, and the package without evidence.
-
-#include <fmt/format.h>
+// compile: what a model becomes for given shapes: nodes, passes, kernels, memory, package.
 
 #include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/error.h"
@@ -23,9 +23,12 @@ struct CompileVerbOptions {
 
   void Visit(ConfigVisitor& v) {
     model.Visit(v);
-    v.Field({.name = "explain", .help = "show what each pass did, each step's kernel, and why faster ones declined"}, explain);
+    v.Field({.name = "explain",
+             .help = "show what each pass did, each step's kernel, and why faster ones declined"},
+            explain);
     v.Field({.name = "output",
-             .help = "write the package here; it holds no alignment evidence ('whimbrel migrate' adds that)",
+             .help = "write the package here; it holds no alignment evidence ('whimbrel migrate' "
+                     "adds that)",
              .value_name = "FILE.wbl",
              .short_flag = "o"},
             output);
@@ -47,9 +50,11 @@ Json SpecsJson(const std::vector<TensorSpec>& specs) {
     Json dims = nullptr;
     if (spec.dims) {
       dims = Json::array();
-      for (const Dim& dim : *spec.dims) dims.push_back(dim.known() ? Json(dim.value()) : Json(ToString(dim)));
+      for (const Dim& dim : *spec.dims)
+        dims.push_back(dim.known() ? Json(dim.value()) : Json(ToString(dim)));
     }
-    list.push_back({{"name", spec.name}, {"dtype", DTypeName(spec.dtype)}, {"shape", std::move(dims)}});
+    list.push_back(
+        {{"name", spec.name}, {"dtype", DTypeName(spec.dtype)}, {"shape", std::move(dims)}});
   }
   return list;
 }
@@ -66,8 +71,9 @@ Json ShapesJson(const std::vector<InputShape>& shapes) {
 std::string SpecsText(std::string_view title, const std::vector<TensorSpec>& specs) {
   std::string text;
   for (const TensorSpec& spec : specs) {
-    text += fmt::format("{:<8}{}  {} {}\n", text.empty() ? title : "", spec.name, DTypeName(spec.dtype),
-                        spec.dims ? ToString(*spec.dims) : "of unknown rank");
+    text +=
+        fmt::format("{:<8}{}  {} {}\n", text.empty() ? title : "", spec.name, DTypeName(spec.dtype),
+                    spec.dims ? ToString(*spec.dims) : "of unknown rank");
   }
   return text;
 }
@@ -81,7 +87,8 @@ struct Compiled {
 
 Json PassesJson(const std::vector<PassNote>& notes) {
   Json list = Json::array();
-  for (const PassNote& note : notes) list.push_back({{"pass", note.pass}, {"node", note.node}, {"text", note.text}});
+  for (const PassNote& note : notes)
+    list.push_back({{"pass", note.pass}, {"node", note.node}, {"text", note.text}});
   return list;
 }
 
@@ -108,7 +115,8 @@ std::string ExplainText(const Compiled& compiled, const Executable& executable) 
   Table steps({"step", "op", "kernel", "declined"});
   for (const PlanStep& step : executable.steps()) {
     steps.Row({step.name, std::string(step.schema ? step.schema->name : ""),
-               step.kernel ? std::string(step.kernel->name) : "chosen at run time", fmt::format("{}", fmt::join(step.declined, "; "))});
+               step.kernel ? std::string(step.kernel->name) : "chosen at run time",
+               fmt::format("{}", fmt::join(step.declined, "; "))});
   }
   return text + steps.ToText();
 }
@@ -122,42 +130,63 @@ std::string PassCounts(const std::vector<PassNote>& notes) {
 }
 
 std::string MemoryText(const ExecutableMemory& memory) {
-  return fmt::format("activations {}, workspace {}, weights {}, packed weights {}", FormatBytes(memory.arena_bytes),
-                     FormatBytes(memory.workspace_bytes), FormatBytes(memory.constant_bytes), FormatBytes(memory.prepared_bytes));
+  return fmt::format("activations {}, workspace {}, weights {}, packed weights {}",
+                     FormatBytes(memory.arena_bytes), FormatBytes(memory.workspace_bytes),
+                     FormatBytes(memory.constant_bytes), FormatBytes(memory.prepared_bytes));
 }
 
 std::string KernelsText(const Compiled& compiled) {
   std::vector<std::string> parts;
-  for (const auto& [kernel, steps] : compiled.kernels) parts.push_back(fmt::format("{} {}", steps, kernel));
+  for (const auto& [kernel, steps] : compiled.kernels)
+    parts.push_back(fmt::format("{} {}", steps, kernel));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // Only what the bytes of the model, the options and this version decide.
-Json Manifest(const CompileVerbOptions& options, const SessionOptions& session, const Compiled& compiled) {
+Json Manifest(const CompileVerbOptions& options, const SessionOptions& session,
+              const Compiled& compiled) {
   const std::string path = ResolveModelPath(options.model.model);
   return {{"tool", {{"name", "whimbrel"}, {"version", kVersion}}},
-          {"model", {{"name", ModelStem(options.model.model)}, {"sha256", Sha256Hex(MappedFile::Open(path)->bytes())}}},
+          {"model",
+           {{"name", ModelStem(options.model.model)},
+            {"sha256", Sha256Hex(MappedFile::Open(path)->bytes())}}},
           {"target", DeviceKindName(OpenDevice(session.device)->info().kind)},
           {"fusion_switches", session.switches.ToText()},
           {"buckets", Json::array({ShapesJson(compiled.graph.shapes)})},
           {"evidence", nullptr}};
 }
 
+CompiledGraph Compile(const CompileVerbOptions& options, const SessionOptions& session_options,
+                      const Session& session) {
+  CompileOptions compile;
+  compile.shapes = ParseInputShapes(options.model.shapes, session.inputs());
+  compile.switches = session_options.switches;
+  try {
+    return CompileGraph(*session.imported(), compile);
+  } catch (const Error& e) {
+    Graph graph = CloneGraph(*session.imported());
+    BindInputShapes(graph, compile.shapes);
+    throw ExplainAssumed(e, BindOpenDimsToOne(graph));
+  }
+}
+
 int RunCompile(const CompileVerbOptions& options, Output& out) {
   const SessionOptions session_options = options.model.ToSessionOptions();
   const std::unique_ptr<Session> session = Session::Open(options.model.model, session_options);
   if (session->is_package()) {
-    throw Error(Code::kInvalidArgument, fmt::format("{} is a package: it is compiled already", options.model.model),
+    throw Error(Code::kInvalidArgument,
+                fmt::format("{} is a package: it is compiled already", options.model.model),
                 "give the ONNX file; 'whimbrel run' takes packages");
   }
   Compiled compiled;
-  compiled.graph = CompileGraph(*session->imported(), {.shapes = ParseInputShapes(options.model.shapes, session->inputs()),
-                                                       .switches = session_options.switches});
+  compiled.graph = Compile(options, session_options, *session);
   compiled.nodes_before = CountNodes(*session->imported());
   compiled.nodes_after = CountNodes(*compiled.graph.graph);
   const Executable executable(compiled.graph.graph, session->device_handle());
-  for (const PlanStep& step : executable.steps()) ++compiled.kernels[step.kernel ? std::string(step.kernel->name) : "chosen at run time"];
-  for (const std::string& line : compiled.graph.assumed) out.Talk(fmt::format("assumed {}; --shape sets it", line));
+  for (const PlanStep& step : executable.steps())
+    ++compiled.kernels[step.kernel ? std::string(step.kernel->name) : "chosen at run time"];
+  for (const std::string& line : compiled.graph.assumed)
+    out.Talk(fmt::format("assumed {}; --shape sets it", line));
 
   std::string sha256;
   if (!options.output.empty()) {
@@ -168,32 +197,38 @@ int RunCompile(const CompileVerbOptions& options, Output& out) {
   }
   const ExecutableMemory memory = executable.memory();
   if (out.json()) {
-    Json result = {{"model", options.model.model},
-                   {"device", session->device().info().name},
-                   {"inputs", SpecsJson(session->inputs())},
-                   {"outputs", SpecsJson(session->outputs())},
-                   {"shapes", ShapesJson(compiled.graph.shapes)},
-                   {"assumed", compiled.graph.assumed},
-                   {"nodes", {{"before", compiled.nodes_before}, {"after", compiled.nodes_after}}},
-                   {"kernels", compiled.kernels},
-                   {"passes", PassesJson(compiled.graph.notes)},
-                   {"memory",
-                    {{"arena_bytes", memory.arena_bytes},
-                     {"workspace_bytes", memory.workspace_bytes},
-                     {"constant_bytes", memory.constant_bytes},
-                     {"prepared_bytes", memory.prepared_bytes}}},
-                   {"package", options.output.empty() ? Json(nullptr) : Json{{"file", options.output}, {"sha256", sha256}}}};
+    Json result = {
+        {"model", options.model.model},
+        {"device", session->device().info().name},
+        {"inputs", SpecsJson(session->inputs())},
+        {"outputs", SpecsJson(session->outputs())},
+        {"shapes", ShapesJson(compiled.graph.shapes)},
+        {"assumed", compiled.graph.assumed},
+        {"nodes", {{"before", compiled.nodes_before}, {"after", compiled.nodes_after}}},
+        {"kernels", compiled.kernels},
+        {"passes", PassesJson(compiled.graph.notes)},
+        {"memory",
+         {{"arena_bytes", memory.arena_bytes},
+          {"workspace_bytes", memory.workspace_bytes},
+          {"constant_bytes", memory.constant_bytes},
+          {"prepared_bytes", memory.prepared_bytes}}},
+        {"package", options.output.empty() ? Json(nullptr)
+                                           : Json{{"file", options.output}, {"sha256", sha256}}}};
     if (options.explain) result["steps"] = StepsJson(executable);
     out.Result(result);
     return 0;
   }
   out.Text(SpecsText("inputs", session->inputs()) + SpecsText("outputs", session->outputs()));
-  out.Text(fmt::format("nodes   {} -> {}\npasses  {}\nkernels {}\nmemory  {}\n", compiled.nodes_before, compiled.nodes_after,
-                       PassCounts(compiled.graph.notes), KernelsText(compiled), MemoryText(memory)));
+  out.Text(fmt::format("nodes   {} -> {}\npasses  {}\nkernels {}\nmemory  {}\n",
+                       compiled.nodes_before, compiled.nodes_after,
+                       PassCounts(compiled.graph.notes), KernelsText(compiled),
+                       MemoryText(memory)));
   if (options.explain) out.Text(ExplainText(compiled, executable));
   if (!options.output.empty()) {
-    out.Text(fmt::format("package {}  {}\n        sha256 {}\n        without alignment evidence: 'whimbrel migrate' makes one with it\n",
-                         options.output, FormatBytes(FileSize(options.output)), sha256));
+    out.Text(
+        fmt::format("package {}  {}\n        sha256 {}\n        without alignment evidence: "
+                    "'whimbrel migrate' makes one with it\n",
+                    options.output, FormatBytes(FileSize(options.output)), sha256));
   }
   return 0;
 }
@@ -202,7 +237,8 @@ const RegisterCommand<CompileVerbOptions> kRegistered(
     {.name = "compile",
      .stage = Stage::kConvert,
      .summary = "compile a model for given shapes; show nodes, passes, kernels and memory",
-     .examples = {"whimbrel compile model.onnx", "whimbrel compile model.onnx --shape x:1x3x640x640 --explain",
+     .examples = {"whimbrel compile model.onnx",
+                  "whimbrel compile model.onnx --shape x:1x3x640x640 --explain",
                   "whimbrel compile model.onnx --shape x:1x3x640x640 -o model.wbl",
                   "whimbrel compile model.onnx --fusion-switch-file off.json --json"}},
     RunCompile);

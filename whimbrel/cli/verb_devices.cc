@@ -1,7 +1,6 @@
 // devices: what this machine can run on.
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/cli/command.h"
@@ -32,18 +31,19 @@ int RunDevices(const DevicesOptions&, Output& out) {
   }
   Table table({"name", "kind", "memory", "cores", "emulated", "description"});
   for (const DeviceInfo& d : devices) {
-    table.Row({d.name, std::string(DeviceKindName(d.kind)), FormatBytes(d.memory_bytes), std::to_string(d.cores),
-               d.emulated ? "yes" : "no", d.description});
+    table.Row({d.name, std::string(DeviceKindName(d.kind)), FormatBytes(d.memory_bytes),
+               std::to_string(d.cores), d.emulated ? "yes" : "no", d.description});
   }
   out.Text(table.ToText());
   return 0;
 }
 
-const RegisterCommand<DevicesOptions> kRegistered({.name = "devices",
-                                                   .stage = Stage::kTool,
-                                                   .summary = "list the devices that --device takes",
-                                                   .examples = {"whimbrel devices", "whimbrel devices --json"}},
-                                                  RunDevices);
+const RegisterCommand<DevicesOptions> kRegistered(
+    {.name = "devices",
+     .stage = Stage::kTool,
+     .summary = "list the devices that --device takes",
+     .examples = {"whimbrel devices", "whimbrel devices --json"}},
+    RunDevices);
 
 }  // namespace
 }  // namespace whimbrel

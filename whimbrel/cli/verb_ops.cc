@@ -1,9 +1,9 @@
 // ops: the op registry for people and programs, and the text of build/docs/OPS.md.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <climits>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/config.h"
@@ -20,9 +20,17 @@ struct OpsOptions {
   bool markdown = false;
 
   void Visit(ConfigVisitor& v) {
-    v.Field({.name = "op", .help = "only this op, with its formals, attributes and kernels", .value_name = "OP"}, op);
-    v.Field({.name = "domain", .help = "only this domain: ai.onnx, com.microsoft, whimbrel ...", .value_name = "DOMAIN"}, domain);
-    v.Field({.name = "samples", .help = "show the sample cases, which are test, benchmark and documentation at once"}, samples);
+    v.Field({.name = "op",
+             .help = "only this op, with its formals, attributes and kernels",
+             .value_name = "OP"},
+            op);
+    v.Field({.name = "domain",
+             .help = "only this domain: ai.onnx, com.microsoft, whimbrel ...",
+             .value_name = "DOMAIN"},
+            domain);
+    v.Field({.name = "samples",
+             .help = "show the sample cases, which are test, benchmark and documentation at once"},
+            samples);
     v.Field({.name = "markdown", .help = "as a Markdown page"}, markdown);
   }
 };
@@ -35,7 +43,9 @@ struct Op {
   std::vector<const Kernel*> kernels;
 };
 
-std::string DomainName(std::string_view domain) { return std::string(domain.empty() ? "ai.onnx" : domain); }
+std::string DomainName(std::string_view domain) {
+  return std::string(domain.empty() ? "ai.onnx" : domain);
+}
 
 std::string_view LayoutName(LayoutRule rule) {
   switch (rule) {
@@ -93,23 +103,28 @@ std::vector<Op> CollectOps(const OpsOptions& options) {
     const std::string domain = DomainName(schema->domain);
     if (domains.empty() || domains.back() != domain) domains.push_back(domain);
   }
-  const bool domain_known = options.domain == "all" || std::ranges::find(domains, options.domain) != domains.end();
+  const bool domain_known =
+      options.domain == "all" || std::ranges::find(domains, options.domain) != domains.end();
   if (!domain_known) {
-    throw Error(Code::kInvalidArgument, fmt::format("no op of domain '{}' is known", options.domain),
+    throw Error(Code::kInvalidArgument,
+                fmt::format("no op of domain '{}' is known", options.domain),
                 fmt::format("domains: {}", fmt::join(domains, ", ")));
   }
   const std::string_view nearest = NearestWord(options.op, names);
-  throw Error(Code::kInvalidArgument,
-              fmt::format("no op '{}'{} is known", options.op, options.domain == "all" ? "" : " of domain " + options.domain),
-              nearest.empty() ? "'whimbrel ops' lists all" : fmt::format("did you mean {}?", nearest));
+  throw Error(
+      Code::kInvalidArgument,
+      fmt::format("no op '{}'{} is known", options.op,
+                  options.domain == "all" ? "" : " of domain " + options.domain),
+      nearest.empty() ? "'whimbrel ops' lists all" : fmt::format("did you mean {}?", nearest));
 }
 
 std::string Versions(const Op& op) {
   std::vector<std::string> parts;
   for (const OpSchema* schema : op.versions) {
     parts.push_back(schema->until == INT_MAX ? fmt::format("{}+", schema->since)
-                    : schema->until - 1 == schema->since ? fmt::format("{}", schema->since)
-                                                         : fmt::format("{}-{}", schema->since, schema->until - 1));
+                    : schema->until - 1 == schema->since
+                        ? fmt::format("{}", schema->since)
+                        : fmt::format("{}-{}", schema->since, schema->until - 1));
   }
   return fmt::format("{}", fmt::join(parts, " "));
 }
@@ -118,7 +133,8 @@ std::string KernelNames(const Op& op) {
   std::vector<std::string> names;
   for (const Kernel* kernel : op.kernels) {
     std::string name(kernel->name);
-    if (kernel->device != DeviceKind::kCpu) name = fmt::format("{}/{}", DeviceKindName(kernel->device), name);
+    if (kernel->device != DeviceKind::kCpu)
+      name = fmt::format("{}/{}", DeviceKindName(kernel->device), name);
     names.push_back(name);
   }
   return fmt::format("{}", fmt::join(names, " "));
@@ -147,8 +163,10 @@ Json OpJson(const Op& op, bool samples) {
                     {"matrix_op", schema->matrix_op},
                     {"doc", schema->doc}};
     for (const AttributeSpec& a : schema->attributes) {
-      version["attributes"].push_back(
-          {{"name", a.name}, {"type", AttributeTypeName(a.type)}, {"required", a.required}, {"note", a.note}});
+      version["attributes"].push_back({{"name", a.name},
+                                       {"type", AttributeTypeName(a.type)},
+                                       {"required", a.required},
+                                       {"note", a.note}});
     }
     if (samples) version["samples"] = schema->samples;
     versions.push_back(std::move(version));
@@ -162,25 +180,32 @@ Json OpJson(const Op& op, bool samples) {
                        {"layout", LayoutName(k->layout)},
                        {"view", k->view}});
   }
-  return {{"op", op.name}, {"domain", op.domain}, {"versions", std::move(versions)}, {"kernels", std::move(kernels)}};
+  return {{"op", op.name},
+          {"domain", op.domain},
+          {"versions", std::move(versions)},
+          {"kernels", std::move(kernels)}};
 }
 
 std::string FormalsText(const char* title, const std::vector<Formal>& formals) {
   std::string text;
   for (const Formal& formal : formals) {
-    text += fmt::format("  {:<5}{:<16} {}{}{}\n", text.empty() ? title : "", formal.name, TypeText(formal.types),
-                        formal.optional ? ", optional" : "", formal.variadic ? ", any number" : "");
+    text += fmt::format("  {:<5}{:<16} {}{}{}\n", text.empty() ? title : "", formal.name,
+                        TypeText(formal.types), formal.optional ? ", optional" : "",
+                        formal.variadic ? ", any number" : "");
   }
   return text;
 }
 
 std::string SchemaText(const OpSchema& schema, bool samples) {
-  std::string text = fmt::format("since {}{}\n", schema.since, schema.until == INT_MAX ? "" : fmt::format(" until {}", schema.until));
+  std::string text =
+      fmt::format("since {}{}\n", schema.since,
+                  schema.until == INT_MAX ? "" : fmt::format(" until {}", schema.until));
   if (!schema.doc.empty()) text += fmt::format("  {}\n", schema.doc);
   text += FormalsText("in", schema.inputs);
   bool first = true;
   for (const AttributeSpec& a : schema.attributes) {
-    text += fmt::format("  {:<5}{:<16} {}{}{}\n", first ? "attr" : "", a.name, AttributeTypeName(a.type), a.required ? ", required" : "",
+    text += fmt::format("  {:<5}{:<16} {}{}{}\n", first ? "attr" : "", a.name,
+                        AttributeTypeName(a.type), a.required ? ", required" : "",
                         a.note.empty() ? "" : fmt::format(", {}", a.note));
     first = false;
   }
@@ -194,27 +219,33 @@ std::string SchemaText(const OpSchema& schema, bool samples) {
 std::string KernelTable(const Op& op, bool markdown) {
   Table table({"kernel", "device", "rank", "isa", "layout"});
   for (const Kernel* k : op.kernels) {
-    table.Row({std::string(k->name), std::string(DeviceKindName(k->device)), std::to_string(k->rank), std::string(IsaName(k->isa)),
+    table.Row({std::string(k->name), std::string(DeviceKindName(k->device)),
+               std::to_string(k->rank), std::string(IsaName(k->isa)),
                std::string(LayoutName(k->layout))});
   }
   return markdown ? table.ToMarkdown() : table.ToText();
 }
 
 Table OverviewTable(const std::vector<Op>& ops) {
-  Table table({"op", "domain", "opsets", "types of the first input", "kernels, first choice first"});
+  Table table(
+      {"op", "domain", "opsets", "types of the first input", "kernels, first choice first"});
   for (const Op& op : ops) {
     const OpSchema& last = *op.versions.back();
-    table.Row({op.name, op.domain, Versions(op), last.inputs.empty() ? "-" : TypeText(last.inputs.front().types), KernelNames(op)});
+    table.Row({op.name, op.domain, Versions(op),
+               last.inputs.empty() ? "-" : TypeText(last.inputs.front().types), KernelNames(op)});
   }
   return table;
 }
 
 std::string Markdown(const std::vector<Op>& ops, bool samples) {
-  std::string text = fmt::format("# Ops\n\nGenerated by `whimbrel ops --markdown` from the registry: {} ops.\n\n{}", ops.size(),
-                                 OverviewTable(ops).ToMarkdown());
+  std::string text = fmt::format(
+      "# Ops\n\nGenerated by `whimbrel ops --markdown` from the registry: {} ops.\n\n{}",
+      ops.size(), OverviewTable(ops).ToMarkdown());
   for (const Op& op : ops) {
-    text += fmt::format("\n## {}{}\n\n", op.name, op.domain == "ai.onnx" ? "" : fmt::format(" ({})", op.domain));
-    for (const OpSchema* schema : op.versions) text += fmt::format("```\n{}```\n\n", SchemaText(*schema, samples));
+    text += fmt::format("\n## {}{}\n\n", op.name,
+                        op.domain == "ai.onnx" ? "" : fmt::format(" ({})", op.domain));
+    for (const OpSchema* schema : op.versions)
+      text += fmt::format("```\n{}```\n\n", SchemaText(*schema, samples));
     text += KernelTable(op, true);
   }
   return text;
@@ -249,9 +280,12 @@ const RegisterCommand<OpsOptions> kRegistered(
     {.name = "ops",
      .stage = Stage::kLook,
      .summary = "list the ops that are known, their versions, types and kernels",
-     .description = "Kernels are tried from the highest rank down; one that cannot take a call says why ('whimbrel compile\n"
-                    "--explain'). Layout: plain (row major), follow (as its inputs lie), channels-last.",
-     .examples = {"whimbrel ops", "whimbrel ops --op Conv --samples", "whimbrel ops --domain whimbrel --json",
+     .description =
+         "Kernels are tried from the highest rank down; one that cannot take a call says why "
+         "('whimbrel compile\n"
+         "--explain'). Layout: plain (row major), follow (as its inputs lie), channels-last.",
+     .examples = {"whimbrel ops", "whimbrel ops --op Conv --samples",
+                  "whimbrel ops --domain whimbrel --json",
                   "whimbrel ops --markdown --samples > OPS.md"}},
     RunOps);
 

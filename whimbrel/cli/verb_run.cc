@@ -1,9 +1,9 @@
 // run: a model on files; outputs as .npy, figures and copies on stdout.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/file.h"
@@ -23,9 +23,13 @@ struct RunOptions {
   void Visit(ConfigVisitor& v) {
     model.Visit(v);
     inputs.Visit(v);
-    v.Field({.name = "reference", .help = "only the reference kernels (float64 sums, no fusions): slow, and the yardstick of align"},
+    v.Field({.name = "reference",
+             .help = "only the reference kernels (float64 sums, no fusions): slow, and the "
+                     "yardstick of align"},
             reference);
-    v.Field({.name = "output-dir", .help = "folder for output_K.npy in graph output order; made when it is not there", .value_name = "DIR"},
+    v.Field({.name = "output-dir",
+             .help = "folder for output_K.npy in graph output order; made when it is not there",
+             .value_name = "DIR"},
             output_dir);
   }
 };
@@ -80,18 +84,23 @@ Json OutputsJson(const std::vector<WrittenOutput>& outputs) {
   return list;
 }
 
-std::string Number(double value) { return std::isnan(value) ? "-" : FormatNumber(value); }
+std::string Number(double value) {
+  return std::isnan(value) ? "-" : FormatNumber(value);
+}
 
 std::string OutputsText(const std::vector<WrittenOutput>& outputs) {
   Table table({"output", "dtype", "shape", "min", "max", "mean", "file"});
   int64_t not_finite = 0;
   for (const WrittenOutput& o : outputs) {
-    table.Row({o.name, std::string(DTypeName(o.tensor.dtype())), ToString(o.tensor.shape()), Number(o.figures.min),
-               Number(o.figures.max), Number(o.figures.mean), o.file.empty() ? "not written" : o.file});
+    table.Row({o.name, std::string(DTypeName(o.tensor.dtype())), ToString(o.tensor.shape()),
+               Number(o.figures.min), Number(o.figures.max), Number(o.figures.mean),
+               o.file.empty() ? "not written" : o.file});
     not_finite += o.figures.not_finite;
   }
   std::string text = table.ToText();
-  if (not_finite > 0) text += fmt::format("{} elements are NaN or infinite; the figures leave them out\n", not_finite);
+  if (not_finite > 0)
+    text +=
+        fmt::format("{} elements are NaN or infinite; the figures leave them out\n", not_finite);
   return text;
 }
 
@@ -113,7 +122,13 @@ int RunModel(const RunOptions& options, Output& out) {
 
   std::vector<Shape> shapes;
   for (const Tensor& tensor : inputs.tensors) shapes.push_back(tensor.shape());
-  Executable& executable = session->Prepare(shapes);
+  Executable& executable = [&]() -> Executable& {
+    try {
+      return session->Prepare(shapes);
+    } catch (const Error& e) {
+      throw ExplainAssumed(e, inputs.assumed);
+    }
+  }();
   const CopyStats before = session->device().copies();
   const std::vector<Tensor> results = session->Run(inputs.tensors);
   const CopyStats after = session->device().copies();
@@ -146,10 +161,14 @@ const RegisterCommand<RunOptions> kRegistered(
     {.name = "run",
      .stage = Stage::kConvert,
      .summary = "run a model on files and write its outputs as .npy",
-     .description = "Inputs keep their type: an array of another type or shape than the input's is an error, never a cast.\n"
-                    "NAME=FILE splits at the last '=', NAME:DIMS at the last ':' (names may hold both).",
-     .examples = {"whimbrel run det.onnx --input x=page.jpg --image mean=127.5,std=127.5,order=bgr --output-dir out",
-                  "whimbrel run vad.onnx --input input=a.npy --input state=s.npy --input sr=rate.npy --output-dir out",
+     .description =
+         "Inputs keep their type: an array of another type or shape than the input's is an error, "
+         "never a cast.\n"
+         "NAME=FILE splits at the last '=', NAME:DIMS at the last ':' (names may hold both).",
+     .examples = {"whimbrel run det.onnx --input x=page.jpg --image mean=127.5,std=127.5,order=bgr "
+                  "--output-dir out",
+                  "whimbrel run vad.onnx --input input=a.npy --input state=s.npy --input "
+                  "sr=rate.npy --output-dir out",
                   "whimbrel run model.onnx --shape x:1x3x48x192 --seed 1 --json",
                   "whimbrel run model.wbl --seed 1 --reference --output-dir expected"}},
     RunModel);

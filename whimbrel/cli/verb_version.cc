@@ -1,8 +1,8 @@
-// version: the tool and what decides its results and speed here: instruction set, libraries, threads.
+// version: the tool, the instruction set in force, libraries and threads.
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/cpu.h"
@@ -17,8 +17,9 @@ struct VersionOptions {
   void Visit(ConfigVisitor&) {}
 };
 
-// oneDNN belongs to the kernels; its C function is looked up among what is loaded, so that this file needs no header
-// of it and builds without it. The struct begins so since oneDNN 1.0 (dnnl_version_t). Empty: not linked.
+// oneDNN belongs to the kernels; its C function is looked up among what is loaded, so that this
+// file needs no header of it and builds without it. The struct begins so since oneDNN 1.0
+// (dnnl_version_t). Empty: not linked.
 std::string OneDnnVersion() {
   struct Version {
     int major;
@@ -56,8 +57,11 @@ int RunVersion(const VersionOptions&, Output& out) {
   }
   std::string dnn = onednn.empty() ? "not built in" : onednn;
   if (!onednn.empty() && isa == Isa::kPortable) dnn += " (not used: WHIMBREL_ISA=portable)";
-  out.Text(fmt::format("whimbrel   {}\nisa        {}\ncpu        {}\nthreads    {} of {} cores\noneDNN     {}\ncompiler   {}\n", kVersion,
-                       IsaName(isa), CpuModelName(), compute_threads(), AvailableCores(), dnn, Compiler()));
+  out.Text(
+      fmt::format("whimbrel   {}\nisa        {}\ncpu        {}\nthreads    {} of {} cores\noneDNN  "
+                  "   {}\ncompiler   {}\n",
+                  kVersion, IsaName(isa), CpuModelName(), compute_threads(), AvailableCores(), dnn,
+                  Compiler()));
   return 0;
 }
 
@@ -65,7 +69,8 @@ const RegisterCommand<VersionOptions> kRegistered(
     {.name = "version",
      .stage = Stage::kTool,
      .summary = "show the version, the instruction set in force and the libraries",
-     .examples = {"whimbrel version", "whimbrel version --json", "WHIMBREL_ISA=avx2 whimbrel version"}},
+     .examples = {"whimbrel version", "whimbrel version --json",
+                  "WHIMBREL_ISA=avx2 whimbrel version"}},
     RunVersion);
 
 }  // namespace
