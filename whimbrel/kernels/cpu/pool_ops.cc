@@ -2,7 +2,8 @@
 // down, then across.
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,6 +59,7 @@ struct PoolTables final : KernelState {
       rows = {{.first = 0, .count = 1, .padded = 1}};
     }
     include_pad = call.attrs().Int("count_include_pad", 0) != 0;
+    window_columns = g.kernel[w];
     window_taps = std::max<int64_t>(1, g.kernel_size());
   }
   size_t bytes() const override { return (rows.size() + columns.size()) * sizeof(Taps); }
@@ -72,6 +74,7 @@ struct PoolTables final : KernelState {
   int64_t in_width = 1;
   int64_t row_step = 1;
   int64_t column_step = 1;
+  int64_t window_columns = 1;
   int64_t window_taps = 1;
   bool include_pad = false;
   std::vector<Taps> rows;
@@ -80,6 +83,9 @@ struct PoolTables final : KernelState {
 
 template <bool kMax>
 constexpr float kEmpty = kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+
+// NaN of either side wins.
+float LargerOf(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 
 template <bool kMax>
 void RunChannelsLast(const PoolTables& t, const float* x, float* y) {
@@ -114,7 +120,8 @@ void RunPlain(const PoolTables& t, const float* x, float* y) {
   const auto height = static_cast<int64_t>(t.rows.size());
   const auto width = static_cast<int64_t>(t.columns.size());
   ParallelFor(planes * height, 1 + 16384 / (t.in_width + 1), [&](int64_t begin, int64_t end) {
-    alignas(64) float gathered[kMaxWidth];
+    alignas(64) float down[kMaxWidth];    // the window's rows joined
+    alignas(64) float across[kMaxWidth];  // and its columns, for windows that lie wholly on data
     for (int64_t k = begin; k < end; ++k) {
       const Taps& row = t.rows[static_cast<size_t>(k % height)];
       const float* from = x + ((k / height) * t.in_height + row.first) * t.in_width;
@@ -125,18 +132,24 @@ void RunPlain(const PoolTables& t, const float* x, float* y) {
       }
       const float* line = from;
       for (int64_t r = 1; r < row.count; ++r) {
-        join({}, line, {.data = from + r * t.row_step * t.in_width}, gathered,
+        join({}, line, {.data = from + r * t.row_step * t.in_width}, down,
              static_cast<size_t>(t.in_width));
-        line = gathered;
+        line = down;
+      }
+      const float* whole = line;
+      const int64_t starts = t.in_width - (t.window_columns - 1) * t.column_step;
+      for (int64_t i = 1; i < t.window_columns && starts > 0; ++i) {
+        join({}, whole, {.data = line + i * t.column_step}, across, static_cast<size_t>(starts));
+        whole = across;
       }
       for (const Taps& column : t.columns) {
         float result = kEmpty<kMax>;
-        const float* tap = line + column.first;
-        for (int64_t i = 0; i < column.count; ++i, tap += t.column_step) {
-          if constexpr (kMax) {
-            result = result > *tap || result != result ? result : *tap;
-          } else {
-            result += *tap;
+        if (column.count == t.window_columns) {
+          result = whole[column.first];
+        } else {
+          const float* tap = line + column.first;
+          for (int64_t i = 0; i < column.count; ++i, tap += t.column_step) {
+            result = kMax ? LargerOf(result, *tap) : result + *tap;
           }
         }
         *out++ = kMax ? result : result * t.Scale(row, column);
