@@ -396,7 +396,11 @@ std::vector<Tensor> RunSample(const OpSchema& schema, const Kernel& kernel, cons
 
   if (kernel.accepts != nullptr && !kernel.accepts(call, why)) return {};
   std::unique_ptr<KernelState> state;
-  if (kernel.prepare != nullptr) state = kernel.prepare(call);
+  const auto stream = OpenDevice("cpu:0")->CreateStream({.threads = how.threads});
+  // on the stream, whose team shapes what is prepared
+  stream->Run([&] {
+    if (kernel.prepare != nullptr) state = kernel.prepare(call);
+  });
   call.state = state.get();
   const size_t workspace_bytes = kernel.workspace != nullptr ? kernel.workspace(call) : 0;
   const auto workspace = Buffer::AllocateHost(workspace_bytes);
@@ -420,7 +424,6 @@ std::vector<Tensor> RunSample(const OpSchema& schema, const Kernel& kernel, cons
   }
   for (size_t i = 0; i < out.size(); ++i) out[i] = &run_out[i];
 
-  const auto stream = OpenDevice("cpu:0")->CreateStream({.threads = how.threads});
   stream->Run([&] { kernel.run(call, {workspace->data(), workspace_bytes}, *stream); });
   for (Tensor& t : run_out) {
     if (t.defined() && t.layout() != Layout::kPlain) t = CopyPlain(t);
