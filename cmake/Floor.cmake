@@ -24,10 +24,14 @@ function(whimbrel_floor name)
   set_property(GLOBAL APPEND PROPERTY WHIMBREL_FLOORS ${name})
 endfunction()
 
-# All floors built so far; linking an object library directly brings its objects.
-function(whimbrel_link target)
+# Links a program with the tower up to and including floor `top`: a test of a low floor waits for no higher one.
+# Linking an object library directly brings its objects.
+function(whimbrel_link target top)
   get_property(floors GLOBAL PROPERTY WHIMBREL_FLOORS)
   foreach(floor ${floors})
     target_link_libraries(${target} PRIVATE whimbrel_${floor})
+    if(floor STREQUAL top)
+      break()
+    endif()
   endforeach()
 endfunction()

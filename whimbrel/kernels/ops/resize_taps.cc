@@ -28,7 +28,8 @@ Fraction SourceFraction(const ResizePlan& plan, const ResizeAxis& axis, int64_t 
     case ResizeTransform::kPytorchHalfPixel:
       return axis.out > 1 ? half_pixel : Fraction{0, 1};
     case ResizeTransform::kAlignCorners:
-      return axis.out > 1 ? Fraction{i * (axis.in - 1), axis.out - 1} : Fraction{0, 1};
+      // The specification's output length is in * scale, not what remains of it as a whole number.
+      return axis.in * num > den ? Fraction{i * (axis.in - 1) * den, axis.in * num - den} : Fraction{0, 1};
     case ResizeTransform::kAsymmetric:
       return {i * den, num};
     case ResizeTransform::kTfHalfPixelForNn:
