@@ -3,6 +3,7 @@
 #include "whimbrel/migrate/scan_findings.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -45,17 +46,27 @@ void FindUnknown(const Graph& graph, bool ascend, Findings& findings) {
   WalkNodes(graph, "", visit);
 }
 
+// How often something was met, and where first.
+struct Sighting {
+  int64_t count = 0;
+  std::string first;
+};
+
 void FindControlFlow(const Graph& graph, Findings& findings) {
+  std::map<std::string, Sighting> seen;
   auto visit = [&](const Graph&, const Node& node, const std::string& prefix) {
     if (!node.domain.empty() || (node.op != "If" && node.op != "Loop" && node.op != "Scan")) return;
-    findings.push_back(
-        {"control-flow",
-         fmt::format("{} decides at run time what is computed; a static graph needs it decided, "
-                     "unrolled or on the host",
-                     node.op),
-         prefix + node.name});
+    Sighting& sighting = seen[node.op];
+    if (sighting.count++ == 0) sighting.first = prefix + node.name;
   };
   WalkNodes(graph, "", visit);
+  for (const auto& [op, sighting] : seen) {
+    findings.push_back({"control-flow",
+                        fmt::format("{} {} nodes decide at run time what is computed; a static "
+                                    "graph needs that decided, unrolled or on the host",
+                                    sighting.count, op),
+                        sighting.first});
+  }
 }
 
 void FindDynamicDims(const Graph& imported, Findings& findings) {
@@ -109,15 +120,21 @@ bool Static(const Graph& graph, const std::vector<ValueId>& ids) {
 
 // Nodes whose inputs have known shapes and whose outputs have not.
 void FindDataDependent(const Graph& bound, Findings& findings) {
+  std::map<std::string, Sighting> seen;
   auto visit = [&](const Graph& graph, const Node& node, const std::string& prefix) {
     if (node.schema == nullptr || !node.branches.empty()) return;
     if (!Static(graph, node.inputs) || Static(graph, node.outputs)) return;
-    findings.push_back(
-        {"data-dependent-shape",
-         fmt::format("the shape of {}'s output depends on its input's values", node.op),
-         prefix + node.name});
+    Sighting& sighting = seen[node.op];
+    if (sighting.count++ == 0) sighting.first = prefix + node.name;
   };
   WalkNodes(bound, "", visit);
+  for (const auto& [op, sighting] : seen) {
+    findings.push_back(
+        {"data-dependent-shape",
+         fmt::format("{} {} nodes: the shape of the output depends on an input's values",
+                     sighting.count, op),
+         sighting.first});
+  }
 }
 
 void FindTypes(const Graph& bound, bool ascend, Findings& findings) {
