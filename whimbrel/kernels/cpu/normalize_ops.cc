@@ -36,7 +36,8 @@ SoftmaxRows RowsInMemory(const OpCall& call) {
   const Tensor& x = call.x(0);
   if (x.layout() == Layout::kPlain) return SoftmaxRowsOf(call);
   const int rank = x.shape().rank();
-  const int axis = MemoryAxis(x, NormalizeAxis(call.attrs().Int("axis", -1), rank, call.schema->name));
+  const int axis =
+      MemoryAxis(x, NormalizeAxis(call.attrs().Int("axis", -1), rank, call.schema->name));
   const Shape shape = MemoryShape(x);
   const int64_t inner = shape.Product(axis + 1, rank);
   return {.rows = shape.Product(0, axis) * inner, .length = shape[axis], .inner = inner};
@@ -62,12 +63,12 @@ void RunSoftmax(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& 
   const int64_t strips = (inner + kStrip - 1) / kStrip;
   ParallelFor(rows.rows / inner * strips, 1 + kGrain / (length * kStrip),
               [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t at = k % strips * kStrip;
-      const int64_t offset = k / strips * length * inner + at;
-      softmax(x + offset, length, inner, std::min(kStrip, inner - at), y + offset);
-    }
-  });
+                for (int64_t k = begin; k < end; ++k) {
+                  const int64_t at = k % strips * kStrip;
+                  const int64_t offset = k / strips * length * inner + at;
+                  softmax(x + offset, length, inner, std::min(kStrip, inner - at), y + offset);
+                }
+              });
 }
 
 // The last axes from `axis` on make a row; scale and bias must have just these dims.
@@ -173,6 +174,10 @@ bool AcceptsBatch(const OpCall& call, std::string* why) {
     *why = fmt::format("type {} is not float32", DTypeName(call.x(0).dtype()));
     return false;
   }
+  if (call.attrs().Int("training_mode", 0) != 0) {
+    *why = "training mode takes its statistics from the batch";
+    return false;
+  }
   for (size_t i = 1; i < 5; ++i) {
     if (!call.constant(i)) {
       *why = "scale, bias, mean and variance are not constant";
@@ -190,19 +195,40 @@ void RunBatch(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*
   static_cast<const BatchState*>(call.state)->Run(call);
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "Softmax", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .in_place = 1, .accepts = AcceptsSoftmax,
+WHIMBREL_REGISTER(Kernel{.op = "Softmax",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .in_place = 1,
+                         .accepts = AcceptsSoftmax,
                          .run = RunSoftmax<false>});
-WHIMBREL_REGISTER(Kernel{.op = "LogSoftmax", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .in_place = 1, .accepts = AcceptsSoftmax,
+WHIMBREL_REGISTER(Kernel{.op = "LogSoftmax",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .in_place = 1,
+                         .accepts = AcceptsSoftmax,
                          .run = RunSoftmax<true>});
-WHIMBREL_REGISTER(Kernel{.op = "LayerNormalization", .name = "highway", .rank = 50, .in_place = 1,
-                         .accepts = AcceptsNormalize, .run = RunNormalize<true>});
-WHIMBREL_REGISTER(Kernel{.op = "RMSNormalization", .name = "highway", .rank = 50, .in_place = 1,
-                         .accepts = AcceptsNormalize, .run = RunNormalize<false>});
-WHIMBREL_REGISTER(Kernel{.op = "BatchNormalization", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .in_place = 1, .accepts = AcceptsBatch,
-                         .prepare = PrepareBatch, .run = RunBatch});
+WHIMBREL_REGISTER(Kernel{.op = "LayerNormalization",
+                         .name = "highway",
+                         .rank = 50,
+                         .in_place = 1,
+                         .accepts = AcceptsNormalize,
+                         .run = RunNormalize<true>});
+WHIMBREL_REGISTER(Kernel{.op = "RMSNormalization",
+                         .name = "highway",
+                         .rank = 50,
+                         .in_place = 1,
+                         .accepts = AcceptsNormalize,
+                         .run = RunNormalize<false>});
+WHIMBREL_REGISTER(Kernel{.op = "BatchNormalization",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .in_place = 1,
+                         .accepts = AcceptsBatch,
+                         .prepare = PrepareBatch,
+                         .run = RunBatch});
 
 }  // namespace
 }  // namespace whimbrel

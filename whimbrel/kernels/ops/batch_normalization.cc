@@ -1,15 +1,16 @@
 // BatchNormalization: y[n, c, p] = (x[n, c, p] - mean[c]) / sqrt(var[c] + epsilon) * scale[c] +
-// b[c], inference only.
+// b[c]; in training mode mean and var are those of the batch itself.
 //
 // in   X                  [batch, channels, spatial...]  f32 | f64 | f16, from opset 14 also bf16
 //      scale, B           [channels]  type of X; from 15 a type of their own
 //      mean, var          [channels]  type of X; from 14 a type of their own
 // attr epsilon            float, default 1e-5
-//      momentum           ignored: for training
+//      momentum           float, default 0.9, for the running statistics
 //      spatial            opset 7 only; 1 (default)
 //      training_mode      from 14; 0 (default)
 // out  Y                  like X
-// Source: ONNX operator BatchNormalization (7, 9, 14, 15). The further outputs belong to training.
+//      running_mean, running_var  [channels], training mode from 14: old * momentum + batch * (1 - momentum)
+// Source: ONNX operator BatchNormalization (7, 9, 14, 15). Training of opsets below 14 is refused.
 
 #include <cmath>
 
@@ -23,10 +24,10 @@ void Infer(InferContext& c) {
     throw Error(Code::kUnsupported, std::string(c.schema().name) + ": " + what,
                 "export the model for inference (eval mode)");
   };
-  if (c.attrs().Int("training_mode", 0) != 0) refuse("training_mode 1 is not supported");
+  const bool training = c.attrs().Int("training_mode", 0) != 0;
   if (c.attrs().Int("spatial", 1) != 1)
     refuse("spatial 0 (statistics for each position) is not supported");
-  if (c.outputs() > 1) refuse("running mean and variance are outputs of training only");
+  if (c.outputs() > 1 && !training) refuse("running mean and variance are outputs of training only");
   if (c.in(0).dims) {
     const Dims& x = *c.in(0).dims;
     if (x.empty()) c.Fail("data of rank 0 has no channels");
@@ -43,6 +44,10 @@ void Infer(InferContext& c) {
     }
   }
   InferLikeFirst(c);
+  if (training) {
+    c.SetOut(1, c.in(3).dtype, c.in(3).dims);
+    c.SetOut(2, c.in(4).dtype, c.in(4).dims);
+  }
 }
 
 Cost BatchCost(const OpCall& call) {
@@ -52,12 +57,54 @@ Cost BatchCost(const OpCall& call) {
   return cost;
 }
 
-void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
+int64_t Channels(const OpCall& call) {
+  const Shape& shape = call.x(0).shape();
+  return shape.rank() == 1 ? 1 : shape[1];
+}
+
+bool Training(const OpCall& call) { return call.attrs().Int("training_mode", 0) != 0; }
+
+// Mean and variance a channel, in training mode.
+size_t StatisticsBytes(const OpCall& call) {
+  return Training(call) ? 2 * sizeof(double) * static_cast<size_t>(Channels(call)) : 0;
+}
+
+// Population statistics over the batch and the spatial axes; updates the running outputs.
+void TakeStatistics(const OpCall& call, double* statistics, int64_t channels, int64_t plane_size) {
+  const int64_t batch = call.x(0).elements() / (channels * plane_size);
+  const double momentum = call.attrs().Float("momentum", 0.9F);
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto each = [&](auto&& visit) {
+      for (int64_t n = 0; n < batch; ++n) {
+        const int64_t at = (n * channels + c) * plane_size;
+        for (int64_t i = at; i < at + plane_size; ++i) visit(ElementAsDouble(call.x(0), i));
+      }
+    };
+    const auto count = static_cast<double>(batch * plane_size);
+    double sum = 0, squares = 0;
+    each([&](double x) { sum += x; });
+    const double mean = sum / count;
+    each([&](double x) { squares += (x - mean) * (x - mean); });
+    statistics[2 * c] = mean;
+    statistics[2 * c + 1] = squares / count;
+    for (size_t k = 0; k < 2; ++k) {
+      if (!call.has_out(1 + k)) continue;
+      const double old = ElementAsDouble(call.x(3 + k), c);
+      SetElementFromDouble(call.y(1 + k), c,
+                           old * momentum + statistics[2 * c + static_cast<int64_t>(k)] * (1 - momentum));
+    }
+  }
+}
+
+void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
   const Shape& shape = call.x(0).shape();
   if (shape.elements() == 0) return;
   const double epsilon = call.attrs().Float("epsilon", 1e-5);
-  const int64_t channels = shape.rank() == 1 ? 1 : shape[1];
+  const int64_t channels = Channels(call);
   const int64_t plane_size = shape.rank() < 3 ? 1 : shape.Product(2, shape.rank());
+  auto* const statistics = reinterpret_cast<double*>(workspace.data());
+  const bool training = Training(call);
+  if (training) TakeStatistics(call, statistics, channels, plane_size);
   DispatchReference<kFloatTypes>(call, call.x(0).dtype(), [&]<typename T>() {
     const T* x = call.x(0).data<T>();
     T* y = call.y(0).data<T>();
@@ -65,7 +112,8 @@ void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*strea
         shape.elements() / plane_size, 16384 / plane_size + 1, [&](int64_t begin, int64_t end) {
           for (int64_t plane = begin; plane < end; ++plane) {
             const int64_t c = plane % channels;
-            const double mean = ElementAsDouble(call.x(3), c), var = ElementAsDouble(call.x(4), c);
+            const double mean = training ? statistics[2 * c] : ElementAsDouble(call.x(3), c);
+            const double var = training ? statistics[2 * c + 1] : ElementAsDouble(call.x(4), c);
             const double scale = ElementAsDouble(call.x(1), c),
                          shift = ElementAsDouble(call.x(2), c);
             const double root = std::sqrt(var + epsilon);
@@ -97,15 +145,16 @@ OpSchema Schema(int since, int until, std::vector<std::string_view> samples) {
                       .note = "default 1e-5, added to the variance"},
                      {.name = "momentum",
                       .type = AttributeType::kFloat,
-                      .note = "for training, ignored"}},
+                      .note = "default 0.9, for the running statistics of training"}},
       .infer = Infer,
       .cost = BatchCost,
       .samples = std::move(samples),
-      .doc = "inference form only",
   };
   const int further = since >= 14 ? 2 : 4;
   for (int i = 0; i < further; ++i)
-    s.outputs.push_back({.name = "training", .types = types, .optional = true});
+    s.outputs.push_back({.name = since < 14 ? "training" : i == 0 ? "running_mean" : "running_var",
+                         .types = types,
+                         .optional = true});
   if (since < 9)
     s.attributes.push_back({.name = "spatial", .type = AttributeType::kInt, .note = "1"});
   if (since >= 14)
@@ -134,9 +183,15 @@ WHIMBREL_REGISTER(Schema(15, INT_MAX,
                           "f32:1x2x3 f32:2! f32:2! f32:2! f32:2={0,0}",
                           "f64:1x3x4x4 f64:3! f64:3! f64:3! f64:3@0.1..2!",
                           "f16:1x4x5x5 f32:4! f32:4! f32:4! f32:4@0.1..2!",
-                          "bf16:1x4x5x5 bf16:4! bf16:4! f32:4! f32:4@0.1..2!"}));
+                          "bf16:1x4x5x5 bf16:4! bf16:4! f32:4! f32:4@0.1..2!",
+                          "f32:2x3x4x5 f32:3 f32:3 f32:3 f32:3@0.1..2 training_mode=1 outputs=3",
+                          "f32:2x3x4x5 f32:3 f32:3 f32:3 f32:3@0.1..2 training_mode=1 momentum=0.5"}));
 WHIMBREL_REGISTER(Kernel{
-    .op = "BatchNormalization", .name = "reference", .in_place = 1, .run = Run});
+    .op = "BatchNormalization",
+    .name = "reference",
+    .in_place = 1,
+    .workspace = StatisticsBytes,
+    .run = Run});
 
 }  // namespace
 }  // namespace whimbrel
