@@ -39,7 +39,9 @@ void WeightedSum(const float* const* runs, const float* weights, size_t taps, si
 
 }  // namespace
 
-WeightedSumFunction WeightedSumOf() { return WeightedSum; }
+WeightedSumFunction WeightedSumOf() {
+  return WeightedSum;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace whimbrel

@@ -81,7 +81,8 @@ class TileRunner {
       int64_t count = std::min({kTile, end - i, columns - column});
       if (column == 0 && count == columns && columns <= kTile / 2) {
         if (blocks) {
-          const int64_t block = std::min({kTile / columns, rows - at[Last() - 1], (end - i) / columns});
+          const int64_t block =
+              std::min({kTile / columns, rows - at[Last() - 1], (end - i) / columns});
           count = block * columns;
           RunRows(i, at, block, columns);
         } else {
@@ -209,9 +210,9 @@ class TileRunner {
     }
     for (size_t s = 0; s < steps_.size(); ++s) {
       const BoundStep& bound = steps_[s];
-      const StepOperand operand =
-          bound.step.operand < 0 ? StepOperand{.scalar = static_cast<float>(bound.step.a)}
-                                 : resolved_[static_cast<size_t>(bound.step.operand)];
+      const StepOperand operand = bound.step.operand < 0
+                                      ? StepOperand{.scalar = static_cast<float>(bound.step.a)}
+                                      : resolved_[static_cast<size_t>(bound.step.operand)];
       float* to = s + 1 == steps_.size() ? out_ + i : accumulator_;
       bound.run(bound.step, value, operand, to, n);
       value = to;
@@ -283,7 +284,8 @@ int64_t ElementwiseGrain(std::span<const BoundStep> steps) {
 void RunElementwise(const ElementwisePlan& plan, std::span<const BoundStep> steps, int64_t grain,
                     std::span<const float* const> operands, float* out) {
   ParallelFor(plan.elements, grain, [&](int64_t begin, int64_t end) {
-    alignas(64) float scratch[(kMaxChainInputs + 1) * kTile];  // left unset: tiles are written first
+    alignas(
+        64) float scratch[(kMaxChainInputs + 1) * kTile];  // left unset: tiles are written first
     TileRunner(plan, steps, operands, out, scratch).Run(begin, end);
   });
 }
@@ -340,7 +342,8 @@ bool AcceptsElementwise(const OpCall& call, std::string* why) {
   return true;
 }
 
-void RunElementwiseCall(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
+void RunElementwiseCall(const OpCall& call, std::span<std::byte> /*workspace*/,
+                        Stream& /*stream*/) {
   static_cast<const ElementwiseState*>(call.state)->Run(call);
 }
 

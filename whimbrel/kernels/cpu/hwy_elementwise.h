@@ -13,14 +13,15 @@
 
 namespace whimbrel {
 
-// The output's dims in memory order, neighbours merged where every operand allows it. Plain data: may
-// be made on the stack.
+// The output's dims in memory order, neighbours merged where every operand allows it. Plain data:
+// may be made on the stack.
 struct ElementwisePlan {
   int rank = 1;
   int64_t elements = 0;
   std::array<int64_t, kMaxRank> dims{};
   size_t operands = 0;
-  std::array<std::array<int64_t, kMaxRank>, kMaxChainInputs> strides{};  // in elements; 0 = broadcast
+  std::array<std::array<int64_t, kMaxRank>, kMaxChainInputs>
+      strides{};  // in elements; 0 = broadcast
 };
 
 // Operands beyond kMaxChainInputs are a caller's error.

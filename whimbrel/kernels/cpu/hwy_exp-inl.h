@@ -19,7 +19,9 @@ HWY_BEFORE_NAMESPACE();
 namespace whimbrel {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE F32Vec S(double value) { return hn::Set(F32(), static_cast<float>(value)); }
+HWY_INLINE F32Vec S(double value) {
+  return hn::Set(F32(), static_cast<float>(value));
+}
 
 // hn::Exp takes up to 104 and makes NaN zero.
 HWY_INLINE F32Vec ExpOf(F32Vec v) {
@@ -48,8 +50,9 @@ HWY_INLINE F32Vec TanhOf(F32Vec v) {
       hn::Sub(S(1), hn::Div(S(2), hn::Add(S(1), ExpOf(hn::Add(magnitude, magnitude)))));
   const F32Vec square = hn::Mul(v, v);
   // x - x^3/3 + 2x^5/15 - 17x^7/315: below 2^-4 the next term is under 1e-11
-  const F32Vec poly = hn::MulAdd(
-      hn::MulAdd(hn::MulAdd(square, S(-17.0 / 315), S(2.0 / 15)), square, S(-1.0 / 3)), square, S(1));
+  const F32Vec poly =
+      hn::MulAdd(hn::MulAdd(hn::MulAdd(square, S(-17.0 / 315), S(2.0 / 15)), square, S(-1.0 / 3)),
+                 square, S(1));
   return hn::IfThenElse(hn::Lt(magnitude, S(0.0625)), hn::Mul(v, poly), hn::CopySign(large, v));
 }
 

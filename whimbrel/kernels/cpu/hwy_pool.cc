@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_pool.cc"
+#include <algorithm>
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include <algorithm>
 
 #include "whimbrel/kernels/cpu/hwy_map-inl.h"
 #include "whimbrel/kernels/cpu/hwy_pool.h"
@@ -63,8 +63,12 @@ void Pool(const float* in, PoolWindow window, int64_t row_stride, int64_t column
 
 }  // namespace
 
-PoolFunction MaxPoolOf() { return Pool<true>; }
-PoolFunction AveragePoolOf() { return Pool<false>; }
+PoolFunction MaxPoolOf() {
+  return Pool<true>;
+}
+PoolFunction AveragePoolOf() {
+  return Pool<false>;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace whimbrel

@@ -12,8 +12,8 @@ struct PoolWindow {
   int64_t columns = 0;
 };
 
-// out[c] = max / scale * sum over the taps of in[(r * row_stride + k * column_stride) + c]; at least one
-// tap, NaN wins. Strides in elements.
+// out[c] = max / scale * sum over the taps of in[(r * row_stride + k * column_stride) + c]; at
+// least one tap, NaN wins. Strides in elements.
 using PoolFunction = void (*)(const float* in, PoolWindow window, int64_t row_stride,
                               int64_t column_stride, int64_t channels, float scale, float* out);
 PoolFunction FindMaxPool();

@@ -4,11 +4,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_reduce.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include <algorithm>
 #include <array>
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 #include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/cpu/hwy_map-inl.h"
@@ -19,8 +19,8 @@ namespace whimbrel {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Plain additions before a partial sum is put aside with its rounding error: 2550 values of +-2 that
-// cancel were 3e-5 off with 64 plain additions and a plain total, and are 3.5e-6 off so.
+// Plain additions before a partial sum is put aside with its rounding error: 2550 values of +-2
+// that cancel were 3e-5 off with 64 plain additions and a plain total, and are 3.5e-6 off so.
 constexpr int64_t kPartial = 8;
 
 struct AddOp {
@@ -67,7 +67,8 @@ HWY_INLINE double Finish(const Total<Op>& total, const float* rest, int64_t coun
     HWY_ALIGN std::array<float, HWY_MAX_BYTES / sizeof(float)> low;
     hn::StoreU(total.Error(), d, low.data());
     double sum = 0;
-    for (size_t k = 0; k < lanes; ++k) sum += static_cast<double>(high[k]) + static_cast<double>(low[k]);
+    for (size_t k = 0; k < lanes; ++k)
+      sum += static_cast<double>(high[k]) + static_cast<double>(low[k]);
     for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(rest[i]);
     return sum;
   } else {
@@ -172,19 +173,25 @@ void ReduceRows(Reduction reduction, const float* x, int64_t rows, int64_t count
                 float* y) {
   switch (reduction) {
     case Reduction::kSum:
-    case Reduction::kMean: return Rows(x, rows, count, scale, y, AddOp());
-    case Reduction::kMax: return Rows(x, rows, count, 1, y, MaxOp());
-    case Reduction::kMin: return Rows(x, rows, count, 1, y, MinOp());
+    case Reduction::kMean:
+      return Rows(x, rows, count, scale, y, AddOp());
+    case Reduction::kMax:
+      return Rows(x, rows, count, 1, y, MaxOp());
+    case Reduction::kMin:
+      return Rows(x, rows, count, 1, y, MinOp());
   }
 }
 
-void ReduceColumns(Reduction reduction, const float* x, int64_t count, int64_t stride, int64_t width,
-                   float scale, float* y) {
+void ReduceColumns(Reduction reduction, const float* x, int64_t count, int64_t stride,
+                   int64_t width, float scale, float* y) {
   switch (reduction) {
     case Reduction::kSum:
-    case Reduction::kMean: return Columns(x, count, stride, width, scale, y, AddOp());
-    case Reduction::kMax: return Columns(x, count, stride, width, 1, y, MaxOp());
-    case Reduction::kMin: return Columns(x, count, stride, width, 1, y, MinOp());
+    case Reduction::kMean:
+      return Columns(x, count, stride, width, scale, y, AddOp());
+    case Reduction::kMax:
+      return Columns(x, count, stride, width, 1, y, MaxOp());
+    case Reduction::kMin:
+      return Columns(x, count, stride, width, 1, y, MinOp());
   }
 }
 
@@ -220,7 +227,8 @@ void ReduceMiddle(Reduction reduction, const float* x, int64_t outer, int64_t co
       const int64_t from = (k - o * strips) * kStrip;
       const int64_t to = std::min(inner, (last - o * strips) * kStrip);
       HWY_DYNAMIC_DISPATCH(ReduceColumns)
-      (reduction, x + o * count * inner + from, count, inner, to - from, scale, y + o * inner + from);
+      (reduction, x + o * count * inner + from, count, inner, to - from, scale,
+       y + o * inner + from);
       k = last;
     }
   });

@@ -4,12 +4,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_rows.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 #include "whimbrel/kernels/cpu/hwy_exp-inl.h"
 #include "whimbrel/kernels/cpu/hwy_map-inl.h"
@@ -33,7 +33,9 @@ HWY_INLINE void ForRow(const float* x, int64_t count, F fn) {
   }
 }
 
-HWY_INLINE float SumOf(F32Vec v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
+HWY_INLINE float SumOf(F32Vec v) {
+  return hn::GetLane(hn::SumOfLanes(F32(), v));
+}
 
 // The largest of a row; NaN wins.
 HWY_INLINE float LargestOf(const float* x, int64_t count) {
@@ -132,8 +134,12 @@ void Normalize(const float* x, int64_t count, const NormalizeRow& how, float* y)
 
 }  // namespace
 
-SoftmaxFunction SoftmaxOf(bool logarithm) { return logarithm ? Softmax<true> : Softmax<false>; }
-NormalizeFunction NormalizeOf() { return Normalize; }
+SoftmaxFunction SoftmaxOf(bool logarithm) {
+  return logarithm ? Softmax<true> : Softmax<false>;
+}
+NormalizeFunction NormalizeOf() {
+  return Normalize;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace whimbrel

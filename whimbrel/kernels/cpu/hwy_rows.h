@@ -8,7 +8,8 @@ namespace whimbrel {
 
 // y = e^(x - max) / sum, or its logarithm, over each of the columns of x[count, stride]: `width`
 // neighbouring columns. With stride = width = 1 the row lies in one piece. y may be x.
-using SoftmaxFunction = void (*)(const float* x, int64_t count, int64_t stride, int64_t width, float* y);
+using SoftmaxFunction = void (*)(const float* x, int64_t count, int64_t stride, int64_t width,
+                                 float* y);
 SoftmaxFunction FindSoftmax(bool logarithm);
 
 // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * scale[i] + bias[i]; bias may be nullptr. With
@@ -19,7 +20,8 @@ struct NormalizeRow {
   float epsilon = 0;
   bool centered = true;
 };
-using NormalizeFunction = void (*)(const float* x, int64_t count, const NormalizeRow& how, float* y);
+using NormalizeFunction = void (*)(const float* x, int64_t count, const NormalizeRow& how,
+                                   float* y);
 NormalizeFunction FindNormalizeRow();
 
 }  // namespace whimbrel

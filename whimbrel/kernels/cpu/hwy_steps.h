@@ -1,4 +1,4 @@
-// Step functions: one elementwise step over a run of f32 values, for the best target of this machine.
+// Step functions: one elementwise step over a run of f32 values, vectorised.
 
 #pragma once
 

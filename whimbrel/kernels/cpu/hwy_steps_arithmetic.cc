@@ -4,11 +4,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_steps_arithmetic.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
 #include <cmath>
 #include <limits>
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
 #include "whimbrel/kernels/cpu/hwy_map-inl.h"
 #include "whimbrel/kernels/cpu/hwy_steps.h"
@@ -18,7 +18,9 @@ namespace whimbrel {
 namespace HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE F32Vec S(double value) { return hn::Set(F32(), static_cast<float>(value)); }
+HWY_INLINE F32Vec S(double value) {
+  return hn::Set(F32(), static_cast<float>(value));
+}
 
 // f(value, operand), the operand a run or one number.
 template <typename F>
@@ -58,8 +60,7 @@ void PowStep(const ChainStep&, const float* in, StepOperand operand, float* out,
     // pow(-0, 0.5) is +0 and pow(-inf, 0.5) is inf, unlike sqrt
     const F32Vec inf = hn::Set(F32(), std::numeric_limits<float>::infinity());
     MapOne(in, out, n, [inf](F32Vec v) HWY_ATTR {
-      return hn::IfThenElse(hn::Eq(v, hn::Neg(inf)), inf,
-                            hn::Sqrt(hn::Add(v, hn::Zero(F32()))));
+      return hn::IfThenElse(hn::Eq(v, hn::Neg(inf)), inf, hn::Sqrt(hn::Add(v, hn::Zero(F32()))));
     });
   } else {
     for (size_t i = 0; i < n; ++i) out[i] = std::pow(in[i], operand.scalar);
@@ -74,13 +75,14 @@ void RpowStep(const ChainStep&, const float* in, StepOperand operand, float* out
   }
 }
 
-#define WHIMBREL_UNARY_STEP(name, expression)                                                  \
-  void name(const ChainStep& step, const float* in, StepOperand, float* out, size_t n) {       \
-    [[maybe_unused]] const F32Vec a = S(step.a), b = S(step.b), zero = hn::Zero(F32()), one = S(1); \
-    MapOne(in, out, n, [=](F32Vec v) HWY_ATTR {                                                \
-      (void)a, (void)b, (void)zero, (void)one;                                                 \
-      return expression;                                                                       \
-    });                                                                                        \
+#define WHIMBREL_UNARY_STEP(name, expression)                                            \
+  void name(const ChainStep& step, const float* in, StepOperand, float* out, size_t n) { \
+    [[maybe_unused]] const F32Vec a = S(step.a), b = S(step.b), zero = hn::Zero(F32()),  \
+                                  one = S(1);                                            \
+    MapOne(in, out, n, [=](F32Vec v) HWY_ATTR {                                          \
+      (void)a, (void)b, (void)zero, (void)one;                                           \
+      return expression;                                                                 \
+    });                                                                                  \
   }
 WHIMBREL_UNARY_STEP(ReluStep, hn::IfThenZeroElse(hn::Lt(v, zero), v))
 WHIMBREL_UNARY_STEP(ClipStep, ClampNan(v, a, b))
@@ -97,8 +99,7 @@ WHIMBREL_UNARY_STEP(FloorStep, hn::Floor(v))
 WHIMBREL_UNARY_STEP(CeilStep, hn::Ceil(v))
 WHIMBREL_UNARY_STEP(RoundStep, hn::Round(v))
 WHIMBREL_UNARY_STEP(SignStep,
-                    hn::IfThenElse(hn::Gt(v, zero), one,
-                                   hn::IfThenElse(hn::Lt(v, zero), S(-1), v)))
+                    hn::IfThenElse(hn::Gt(v, zero), one, hn::IfThenElse(hn::Lt(v, zero), S(-1), v)))
 WHIMBREL_UNARY_STEP(SoftsignStep, hn::Div(v, hn::Add(one, hn::Abs(v))))
 #undef WHIMBREL_UNARY_STEP
 
@@ -106,33 +107,60 @@ WHIMBREL_UNARY_STEP(SoftsignStep, hn::Div(v, hn::Add(one, hn::Abs(v))))
 
 StepFunction ArithmeticStep(StepOp op) {
   switch (op) {
-    case StepOp::kAdd: return AddStep;
-    case StepOp::kSub: return SubStep;
-    case StepOp::kRsub: return RsubStep;
-    case StepOp::kMul: return MulStep;
-    case StepOp::kDiv: return DivStep;
-    case StepOp::kRdiv: return RdivStep;
-    case StepOp::kMax: return MaxStep;
-    case StepOp::kMin: return MinStep;
-    case StepOp::kPow: return PowStep;
-    case StepOp::kRpow: return RpowStep;
-    case StepOp::kPrelu: return PreluStep;
-    case StepOp::kRelu: return ReluStep;
-    case StepOp::kClip: return ClipStep;
-    case StepOp::kHardSigmoid: return HardSigmoidStep;
-    case StepOp::kLeakyRelu: return LeakyReluStep;
-    case StepOp::kThresholdedRelu: return ThresholdedReluStep;
-    case StepOp::kHardSwish: return HardSwishStep;
-    case StepOp::kSqrt: return SqrtStep;
-    case StepOp::kReciprocal: return ReciprocalStep;
-    case StepOp::kNeg: return NegStep;
-    case StepOp::kAbs: return AbsStep;
-    case StepOp::kFloor: return FloorStep;
-    case StepOp::kCeil: return CeilStep;
-    case StepOp::kRound: return RoundStep;
-    case StepOp::kSign: return SignStep;
-    case StepOp::kSoftsign: return SoftsignStep;
-    default: return nullptr;
+    case StepOp::kAdd:
+      return AddStep;
+    case StepOp::kSub:
+      return SubStep;
+    case StepOp::kRsub:
+      return RsubStep;
+    case StepOp::kMul:
+      return MulStep;
+    case StepOp::kDiv:
+      return DivStep;
+    case StepOp::kRdiv:
+      return RdivStep;
+    case StepOp::kMax:
+      return MaxStep;
+    case StepOp::kMin:
+      return MinStep;
+    case StepOp::kPow:
+      return PowStep;
+    case StepOp::kRpow:
+      return RpowStep;
+    case StepOp::kPrelu:
+      return PreluStep;
+    case StepOp::kRelu:
+      return ReluStep;
+    case StepOp::kClip:
+      return ClipStep;
+    case StepOp::kHardSigmoid:
+      return HardSigmoidStep;
+    case StepOp::kLeakyRelu:
+      return LeakyReluStep;
+    case StepOp::kThresholdedRelu:
+      return ThresholdedReluStep;
+    case StepOp::kHardSwish:
+      return HardSwishStep;
+    case StepOp::kSqrt:
+      return SqrtStep;
+    case StepOp::kReciprocal:
+      return ReciprocalStep;
+    case StepOp::kNeg:
+      return NegStep;
+    case StepOp::kAbs:
+      return AbsStep;
+    case StepOp::kFloor:
+      return FloorStep;
+    case StepOp::kCeil:
+      return CeilStep;
+    case StepOp::kRound:
+      return RoundStep;
+    case StepOp::kSign:
+      return SignStep;
+    case StepOp::kSoftsign:
+      return SoftsignStep;
+    default:
+      return nullptr;
   }
 }
 
@@ -158,13 +186,16 @@ StepFunction FindStepFunction(StepOp op) {
 int StepWeight(StepOp op) {
   switch (op) {
     case StepOp::kPow:
-    case StepOp::kRpow: return 40;
+    case StepOp::kRpow:
+      return 40;
     case StepOp::kDiv:
     case StepOp::kRdiv:
     case StepOp::kReciprocal:
     case StepOp::kSqrt:
-    case StepOp::kSoftsign: return 3;
-    default: return op >= StepOp::kSigmoid ? 8 : 1;
+    case StepOp::kSoftsign:
+      return 3;
+    default:
+      return op >= StepOp::kSigmoid ? 8 : 1;
   }
 }
 

@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_steps_transcendental.cc"
+#include <cmath>
+
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#include <cmath>
 
 #include "whimbrel/kernels/cpu/hwy_exp-inl.h"
 #include "whimbrel/kernels/cpu/hwy_map-inl.h"
@@ -26,7 +26,8 @@ HWY_INLINE F32Vec SoftplusOf(F32Vec v) {
   return hn::IfThenElse(hn::IsNaN(v), v, hn::Add(hn::Max(v, hn::Zero(d)), log));
 }
 
-// sin and cos by Highway lose their digits where the argument outgrows 2^13 or so; libm serves those.
+// sin and cos by Highway lose their digits where the argument outgrows 2^13 or so; libm serves
+// those.
 void SinStep(const ChainStep&, const float* in, StepOperand, float* out, size_t n) {
   for (size_t i = 0; i < n; ++i) out[i] = std::sin(in[i]);
 }
@@ -47,8 +48,8 @@ WHIMBREL_UNARY_STEP(TanhStep, TanhOf(v))
 WHIMBREL_UNARY_STEP(ExpStep, ExpOf(v))
 WHIMBREL_UNARY_STEP(LogStep, LogOf(v))
 WHIMBREL_UNARY_STEP(ErfStep, ErfOf(v))
-WHIMBREL_UNARY_STEP(GeluStep,
-                    hn::Mul(hn::Mul(v, S(0.5)), hn::Add(S(1), ErfOf(hn::Mul(v, S(0.70710678118654752))))))
+WHIMBREL_UNARY_STEP(GeluStep, hn::Mul(hn::Mul(v, S(0.5)),
+                                      hn::Add(S(1), ErfOf(hn::Mul(v, S(0.70710678118654752))))))
 WHIMBREL_UNARY_STEP(GeluTanhStep,
                     hn::Mul(v, SigmoidOf(hn::Mul(hn::Mul(v, S(2 * 0.7978845608028654)),
                                                  hn::MulAdd(hn::Mul(v, v), S(0.044715), S(1))))))
@@ -59,31 +60,46 @@ WHIMBREL_UNARY_STEP(EluStep, hn::IfThenElse(hn::Lt(v, hn::Zero(F32())),
                                             hn::Mul(a, hn::Sub(ExpOf(v), S(1))), v))
 WHIMBREL_UNARY_STEP(CeluStep, hn::IfThenElse(hn::Lt(v, hn::Zero(F32())),
                                              hn::Mul(a, hn::Sub(ExpOf(hn::Div(v, a)), S(1))), v))
-WHIMBREL_UNARY_STEP(SeluStep,
-                    hn::Mul(b, hn::IfThenElse(hn::Le(v, hn::Zero(F32())),
-                                              hn::Mul(a, hn::Sub(ExpOf(v), S(1))), v)))
+WHIMBREL_UNARY_STEP(SeluStep, hn::Mul(b, hn::IfThenElse(hn::Le(v, hn::Zero(F32())),
+                                                        hn::Mul(a, hn::Sub(ExpOf(v), S(1))), v)))
 #undef WHIMBREL_UNARY_STEP
 
 }  // namespace
 
 StepFunction TranscendentalStep(StepOp op) {
   switch (op) {
-    case StepOp::kSigmoid: return SigmoidStep;
-    case StepOp::kTanh: return TanhStep;
-    case StepOp::kExp: return ExpStep;
-    case StepOp::kLog: return LogStep;
-    case StepOp::kErf: return ErfStep;
-    case StepOp::kGelu: return GeluStep;
-    case StepOp::kGeluTanh: return GeluTanhStep;
-    case StepOp::kSilu: return SiluStep;
-    case StepOp::kSoftplus: return SoftplusStep;
-    case StepOp::kMish: return MishStep;
-    case StepOp::kElu: return EluStep;
-    case StepOp::kCelu: return CeluStep;
-    case StepOp::kSelu: return SeluStep;
-    case StepOp::kSin: return SinStep;
-    case StepOp::kCos: return CosStep;
-    default: return nullptr;
+    case StepOp::kSigmoid:
+      return SigmoidStep;
+    case StepOp::kTanh:
+      return TanhStep;
+    case StepOp::kExp:
+      return ExpStep;
+    case StepOp::kLog:
+      return LogStep;
+    case StepOp::kErf:
+      return ErfStep;
+    case StepOp::kGelu:
+      return GeluStep;
+    case StepOp::kGeluTanh:
+      return GeluTanhStep;
+    case StepOp::kSilu:
+      return SiluStep;
+    case StepOp::kSoftplus:
+      return SoftplusStep;
+    case StepOp::kMish:
+      return MishStep;
+    case StepOp::kElu:
+      return EluStep;
+    case StepOp::kCelu:
+      return CeluStep;
+    case StepOp::kSelu:
+      return SeluStep;
+    case StepOp::kSin:
+      return SinStep;
+    case StepOp::kCos:
+      return CosStep;
+    default:
+      return nullptr;
   }
 }
 

@@ -12,8 +12,11 @@ void SettleHighwayTargets() {
   [[maybe_unused]] static const bool settled = [] {
     constexpr int64_t kAvx512 = HWY_AVX3 | HWY_AVX3_DL;
     switch (ActiveIsa()) {
-      case Isa::kAvx512: break;
-      case Isa::kAvx2: hwy::DisableTargets(kAvx512); break;
+      case Isa::kAvx512:
+        break;
+      case Isa::kAvx2:
+        hwy::DisableTargets(kAvx512);
+        break;
       case Isa::kPortable:
         hwy::DisableTargets(kAvx512 | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3);
         break;

@@ -111,13 +111,17 @@ void RunExpand(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /
   CopyStrided(block, ItemSize(call.x(0).dtype()), call.x(0).raw(), call.y(0).raw());
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "Concat", .name = "runs", .rank = 50, .layout = LayoutRule::kFollow,
-                         .run = RunConcat});
-WHIMBREL_REGISTER(Kernel{.op = "Split", .name = "runs", .rank = 50, .layout = LayoutRule::kFollow,
-                         .accepts = AcceptsSplit, .run = RunSplit});
+WHIMBREL_REGISTER(Kernel{
+    .op = "Concat", .name = "runs", .rank = 50, .layout = LayoutRule::kFollow, .run = RunConcat});
+WHIMBREL_REGISTER(Kernel{.op = "Split",
+                         .name = "runs",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = AcceptsSplit,
+                         .run = RunSplit});
 WHIMBREL_REGISTER(Kernel{.op = "Transpose", .name = "tiles", .rank = 50, .run = RunTranspose});
-WHIMBREL_REGISTER(Kernel{.op = "Expand", .name = "runs", .rank = 50, .accepts = AcceptsExpand,
-                         .run = RunExpand});
+WHIMBREL_REGISTER(Kernel{
+    .op = "Expand", .name = "runs", .rank = 50, .accepts = AcceptsExpand, .run = RunExpand});
 
 }  // namespace
 }  // namespace whimbrel

@@ -1,5 +1,4 @@
-// MaxPool and AveragePool of f32 images: channels-last a vector of channels at a time, plain rows first
-// down, then across.
+// MaxPool and AveragePool of f32 images: by vectors of channels, or planes down and then across.
 
 #include <algorithm>
 #include <cmath>
@@ -35,9 +34,10 @@ std::vector<Taps> TapsOfAxis(const PoolGeometry& g, int axis) {
     const int64_t start = g.Start(axis, position);
     const int64_t skipped = up(-start);
     const int64_t end = std::min(g.kernel[i], up(g.in[i] - start));
-    taps.push_back({.first = start + skipped * step,
-                    .count = std::max<int64_t>(0, end - skipped),
-                    .padded = std::clamp<int64_t>(up(g.in[i] + g.pad_end[i] - start), 0, g.kernel[i])});
+    taps.push_back(
+        {.first = start + skipped * step,
+         .count = std::max<int64_t>(0, end - skipped),
+         .padded = std::clamp<int64_t>(up(g.in[i] + g.pad_end[i] - start), 0, g.kernel[i])});
   }
   return taps;
 }
@@ -85,7 +85,9 @@ template <bool kMax>
 constexpr float kEmpty = kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
 
 // NaN of either side wins.
-float LargerOf(float a, float b) { return std::isnan(a) || a > b ? a : b; }
+float LargerOf(float a, float b) {
+  return std::isnan(a) || a > b ? a : b;
+}
 
 template <bool kMax>
 void RunChannelsLast(const PoolTables& t, const float* x, float* y) {
@@ -96,21 +98,22 @@ void RunChannelsLast(const PoolTables& t, const float* x, float* y) {
   const int64_t in_row = t.in_width * channels;
   ParallelFor(t.in_shape[0] * height, 1 + 65536 / (width * channels * t.window_taps + 1),
               [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const Taps& row = t.rows[static_cast<size_t>(k % height)];
-      const float* image = x + (k / height) * t.in_height * in_row + row.first * in_row;
-      float* out = y + k * width * channels;
-      for (const Taps& column : t.columns) {
-        if (row.count == 0 || column.count == 0) {
-          std::fill_n(out, channels, kEmpty<kMax>);
-        } else {
-          pool(image + column.first * channels, {row.count, column.count}, t.row_step * in_row,
-               t.column_step * channels, channels, kMax ? 1 : t.Scale(row, column), out);
-        }
-        out += channels;
-      }
-    }
-  });
+                for (int64_t k = begin; k < end; ++k) {
+                  const Taps& row = t.rows[static_cast<size_t>(k % height)];
+                  const float* image = x + (k / height) * t.in_height * in_row + row.first * in_row;
+                  float* out = y + k * width * channels;
+                  for (const Taps& column : t.columns) {
+                    if (row.count == 0 || column.count == 0) {
+                      std::fill_n(out, channels, kEmpty<kMax>);
+                    } else {
+                      pool(image + column.first * channels, {row.count, column.count},
+                           t.row_step * in_row, t.column_step * channels, channels,
+                           kMax ? 1 : t.Scale(row, column), out);
+                    }
+                    out += channels;
+                  }
+                }
+              });
 }
 
 template <bool kMax>
@@ -201,11 +204,19 @@ std::unique_ptr<KernelState> Prepare(const OpCall& call) {
   return std::make_unique<PoolTables>(call);
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "MaxPool", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .accepts = Accepts, .prepare = Prepare,
+WHIMBREL_REGISTER(Kernel{.op = "MaxPool",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = Accepts,
+                         .prepare = Prepare,
                          .run = Run<true>});
-WHIMBREL_REGISTER(Kernel{.op = "AveragePool", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .accepts = Accepts, .prepare = Prepare,
+WHIMBREL_REGISTER(Kernel{.op = "AveragePool",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = Accepts,
+                         .prepare = Prepare,
                          .run = Run<false>});
 
 }  // namespace

@@ -66,7 +66,8 @@ bool AcceptsReduce(const OpCall& call, std::string* why) {
     return false;
   }
   const Tensor& x = call.x(0);
-  // Without the reduced dims the output has no room for another layout unless it is of the same rank.
+  // Without the reduced dims the output has no room for another layout unless it is of the same
+  // rank.
   if (x.layout() != Layout::kPlain && call.y(0).shape().rank() != x.shape().rank()) {
     *why = "the reduced axes of a channels-last tensor are dropped";
     return false;
@@ -96,8 +97,12 @@ void RunGlobal(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /
 
 Kernel Entry(std::string_view op, bool (*accepts)(const OpCall&, std::string*),
              void (*run)(const OpCall&, std::span<std::byte>, Stream&)) {
-  return {.op = op, .name = "highway", .rank = 50, .layout = LayoutRule::kFollow,
-          .accepts = accepts, .run = run};
+  return {.op = op,
+          .name = "highway",
+          .rank = 50,
+          .layout = LayoutRule::kFollow,
+          .accepts = accepts,
+          .run = run};
 }
 
 WHIMBREL_REGISTER(Entry("ReduceSum", AcceptsReduce, RunReduce<Reduction::kSum>));

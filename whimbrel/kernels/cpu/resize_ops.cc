@@ -245,11 +245,19 @@ void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*strea
   }
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "Resize", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .accepts = Accepts, .prepare = Prepare,
+WHIMBREL_REGISTER(Kernel{.op = "Resize",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = Accepts,
+                         .prepare = Prepare,
                          .run = Run});
-WHIMBREL_REGISTER(Kernel{.op = "Upsample", .name = "highway", .rank = 50,
-                         .layout = LayoutRule::kFollow, .accepts = Accepts, .prepare = Prepare,
+WHIMBREL_REGISTER(Kernel{.op = "Upsample",
+                         .name = "highway",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = Accepts,
+                         .prepare = Prepare,
                          .run = Run});
 
 }  // namespace

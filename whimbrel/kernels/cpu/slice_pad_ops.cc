@@ -81,8 +81,7 @@ void RunPad(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*st
   const int rank = x.shape().rank();
   const size_t item = ItemSize(x.dtype());
   const RunIntegers pads = ReadIntegers(call, "pads", 1);
-  const RunIntegers axes =
-      call.schema->since >= 18 ? ReadIntegers(call, "axes", 3) : RunIntegers{};
+  const RunIntegers axes = call.schema->since >= 18 ? ReadIntegers(call, "axes", 3) : RunIntegers{};
   const int count = axes.present ? axes.count : rank;
 
   const float attribute = static_cast<float>(call.attrs().Float("value", 0));
@@ -134,10 +133,18 @@ void RunPad(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*st
   }
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "Slice", .name = "runs", .rank = 50, .layout = LayoutRule::kFollow,
-                         .accepts = AcceptsSlice, .run = RunSlice});
-WHIMBREL_REGISTER(Kernel{.op = "Pad", .name = "runs", .rank = 50, .layout = LayoutRule::kFollow,
-                         .accepts = AcceptsPad, .run = RunPad});
+WHIMBREL_REGISTER(Kernel{.op = "Slice",
+                         .name = "runs",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = AcceptsSlice,
+                         .run = RunSlice});
+WHIMBREL_REGISTER(Kernel{.op = "Pad",
+                         .name = "runs",
+                         .rank = 50,
+                         .layout = LayoutRule::kFollow,
+                         .accepts = AcceptsPad,
+                         .run = RunPad});
 
 }  // namespace
 }  // namespace whimbrel

@@ -1,4 +1,4 @@
-// Strided copies: dims sorted by where they are written, merged, then the widest inner loop that fits.
+// Strided copies: dims sorted by where they are written, merged, then the widest loop that fits.
 
 #include "whimbrel/kernels/cpu/strided_copy.h"
 
@@ -23,9 +23,8 @@ StridedBlock SortAndMerge(const StridedBlock& block) {
   for (size_t d = 0; d < static_cast<size_t>(block.rank); ++d) {
     if (block.dims[d] != 1) order[kept++] = d;
   }
-  std::stable_sort(order.begin(), order.begin() + kept, [&](size_t a, size_t b) {
-    return block.out_strides[a] > block.out_strides[b];
-  });
+  std::stable_sort(order.begin(), order.begin() + kept,
+                   [&](size_t a, size_t b) { return block.out_strides[a] > block.out_strides[b]; });
   for (size_t i = 0; i < kept; ++i) {
     const size_t d = order[i];
     if (sorted.rank > 0) {
@@ -101,9 +100,10 @@ void CopyRows(const StridedBlock& b, const T* in, T* out) {
   const int64_t rows = OuterCount(b, outer);
   const auto row_bytes = length * static_cast<int64_t>(sizeof(T));
   if (rows == 1 && b.in_strides[last] == 1 && b.out_strides[last] == 1) {
-    ParallelFor(length, kGrainBytes / static_cast<int64_t>(sizeof(T)), [&](int64_t begin, int64_t end) {
-      CopyRun(out + b.out_offset + begin, 1, in + b.in_offset + begin, 1, end - begin);
-    });
+    ParallelFor(length, kGrainBytes / static_cast<int64_t>(sizeof(T)),
+                [&](int64_t begin, int64_t end) {
+                  CopyRun(out + b.out_offset + begin, 1, in + b.in_offset + begin, 1, end - begin);
+                });
     return;
   }
   ParallelFor(rows, 1 + kGrainBytes / row_bytes, [&](int64_t begin, int64_t end) {
@@ -156,7 +156,8 @@ void TransposeTile(T* to, int64_t to_stride, const T* from, int64_t from_stride,
   }
 }
 
-// The innermost written dim is read with a stride, and `across` is read contiguously: both by tiles.
+// The innermost written dim is read with a stride, and `across` is read contiguously: both by
+// tiles.
 template <typename T>
 void CopyTransposed(const StridedBlock& b, size_t across, const T* in, T* out) {
   // 16 lines of 64 bytes on either side
@@ -213,11 +214,16 @@ void CopyStrided(const StridedBlock& block, size_t item_bytes, const void* in, v
   }
   const StridedBlock b = SortAndMerge(block);
   switch (item_bytes) {
-    case 1: return CopyTyped<uint8_t>(b, in, out);
-    case 2: return CopyTyped<uint16_t>(b, in, out);
-    case 4: return CopyTyped<uint32_t>(b, in, out);
-    case 8: return CopyTyped<uint64_t>(b, in, out);
-    default: WHIMBREL_CHECK(item_bytes == 8);
+    case 1:
+      return CopyTyped<uint8_t>(b, in, out);
+    case 2:
+      return CopyTyped<uint16_t>(b, in, out);
+    case 4:
+      return CopyTyped<uint32_t>(b, in, out);
+    case 8:
+      return CopyTyped<uint64_t>(b, in, out);
+    default:
+      WHIMBREL_CHECK(item_bytes == 8);
   }
 }
 

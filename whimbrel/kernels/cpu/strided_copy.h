@@ -1,4 +1,4 @@
-// CopyStrided: boxes of elements between strided places, in runs, by blocks where rows become columns.
+// CopyStrided: boxes of elements moved between strided places, by runs or by tiles.
 
 #pragma once
 
@@ -13,7 +13,8 @@ namespace whimbrel {
 // items of 1, 2, 4 or 8 bytes.
 void CopyStrided(const StridedBlock& block, size_t item_bytes, const void* in, void* out);
 
-// The dims of a tensor in the order of memory, and where axis `axis` of the logical shape stands there.
+// The dims of a tensor in the order of memory, and where axis `axis` of the logical shape stands
+// there.
 Shape MemoryShape(const Tensor& tensor);
 int MemoryAxis(const Tensor& tensor, int axis);
 

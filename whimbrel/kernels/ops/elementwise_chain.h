@@ -1,7 +1,8 @@
 // ElementwiseChain's program: its steps, their text form and what each computes.
 //
 // A program is a list of words, run in order on one value that starts as input 0:
-//   NAME            relu sigmoid tanh exp log sqrt reciprocal neg abs floor ceil round sign erf gelu
+//   NAME            relu sigmoid tanh exp log sqrt reciprocal neg abs floor ceil round sign erf
+//   gelu
 //                   gelu_tanh hardswish softplus softsign mish sin cos
 //   NAME:A[:B]      clip:LO:HI  hardsigmoid:ALPHA:BETA  leakyrelu:ALPHA  elu:ALPHA  celu:ALPHA
 //                   selu:ALPHA:GAMMA  thresholdedrelu:ALPHA  silu:BETA (v * sigmoid(BETA * v))
@@ -24,11 +25,47 @@
 namespace whimbrel {
 
 enum class StepOp : uint8_t {
-  kAdd, kSub, kRsub, kMul, kDiv, kRdiv, kMax, kMin, kPow, kRpow, kPrelu,  // take an operand
-  kRelu, kClip, kHardSigmoid, kLeakyRelu, kThresholdedRelu, kHardSwish, kSqrt, kReciprocal, kNeg,
-  kAbs, kFloor, kCeil, kRound, kSign, kSoftsign,
-  kSigmoid, kTanh, kExp, kLog, kErf, kGelu, kGeluTanh, kSilu, kSoftplus, kMish, kElu, kCelu, kSelu,
-  kSin, kCos,
+  kAdd,
+  kSub,
+  kRsub,
+  kMul,
+  kDiv,
+  kRdiv,
+  kMax,
+  kMin,
+  kPow,
+  kRpow,
+  kPrelu,  // take an operand
+  kRelu,
+  kClip,
+  kHardSigmoid,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kHardSwish,
+  kSqrt,
+  kReciprocal,
+  kNeg,
+  kAbs,
+  kFloor,
+  kCeil,
+  kRound,
+  kSign,
+  kSoftsign,
+  kSigmoid,
+  kTanh,
+  kExp,
+  kLog,
+  kErf,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kSoftplus,
+  kMish,
+  kElu,
+  kCelu,
+  kSelu,
+  kSin,
+  kCos,
 };
 
 constexpr size_t kMaxChainSteps = 32;
@@ -41,7 +78,9 @@ struct ChainStep {
   double b = 0;
 };
 
-constexpr bool TakesOperand(StepOp op) { return op <= StepOp::kPrelu; }
+constexpr bool TakesOperand(StepOp op) {
+  return op <= StepOp::kPrelu;
+}
 std::string_view StepName(StepOp op);
 
 // kInvalidData naming the word that is not understood or an input that is not there.
