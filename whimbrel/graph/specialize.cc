@@ -58,7 +58,10 @@ class Folder {
 
   // Captures that are constant outside become constants inside, so that the branch folds on its own.
   void SpecializeBranch(Branch& branch) {
-    if (!branch.refused.empty()) return;
+    if (!branch.refused.empty()) {
+      Empty(branch);
+      return;
+    }
     Graph& inner = *branch.graph;
     std::vector<ValueId> outer;
     std::vector<ValueId> captures;
@@ -75,12 +78,19 @@ class Folder {
       Folder(inner).Run();
     } catch (const Error& e) {
       branch.refused = e.what();
+      Empty(branch);
     }
+  }
+
+  // A refused branch is half inferred or half folded, and only its message is still needed.
+  static void Empty(Branch& branch) {
+    branch.graph = std::make_shared<Graph>();
+    branch.outer.clear();
   }
 
   bool TryInline(Node& node) {
     const ValueInfo& condition = graph_.value(node.inputs.at(0)).info;
-    if (!condition.constant) return false;
+    if (!condition.constant || condition.constant->elements() != 1) return false;
     const bool taken = ElementAsDouble(*condition.constant, 0) != 0;
     const std::string_view wanted = taken ? "then_branch" : "else_branch";
     const auto branch = std::find_if(node.branches.begin(), node.branches.end(), [&](const Branch& b) { return b.attribute == wanted; });
@@ -224,7 +234,12 @@ void BindInputShapes(Graph& graph, const std::vector<InputShape>& shapes) {
         if (dim.known() && dim.value() != given.shape[d]) {
           throw Error(Code::kInvalidArgument, fmt::format("input {}: dimension {} is {} in the model, {} was given", given.name, d, dim.value(), given.shape[d]));
         }
-        if (!dim.known() && !dim.text().empty()) symbols.emplace(dim.text(), given.shape[d]);
+        if (dim.known() || dim.text().empty()) continue;
+        const auto [it_symbol, added] = symbols.emplace(dim.text(), given.shape[d]);
+        if (!added && it_symbol->second != given.shape[d]) {
+          throw Error(Code::kInvalidArgument, fmt::format("input {}: dimension {} ({}) would be {}, but {} is {} already", given.name, d, dim.text(),
+                                                          given.shape[d], dim.text(), it_symbol->second));
+        }
       }
     }
     info.dims = ToDims(given.shape);
