@@ -42,10 +42,13 @@ class Executable::BranchRunner final : public Subgraph {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == nullptr) continue;
       const Tensor& from = executable->output(i);
-      if (!outputs[i]->has_data() || outputs[i]->dtype() != from.dtype() || !(outputs[i]->shape() == from.shape())) {
+      if (!outputs[i]->has_data()) {
         Allocator(parent_.device_).Allocate(*outputs[i], from.dtype(), from.shape());
+      } else if (outputs[i]->dtype() != from.dtype() || !(outputs[i]->shape() == from.shape())) {
+        throw Error(Code::kInvalidData, fmt::format("node {}: output {} of {} is {}{}, the plan expects {}{}", node.name, i, branch.attribute,
+                                                    DTypeName(from.dtype()), ToString(from.shape()), DTypeName(outputs[i]->dtype()), ToString(outputs[i]->shape())));
       }
-      std::memcpy(outputs[i]->raw(), from.raw(), from.bytes());
+      if (from.bytes() > 0) std::memcpy(outputs[i]->raw(), from.raw(), from.bytes());
     }
   }
 
@@ -74,7 +77,14 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
       device_(std::move(device)),
       options_(options),
       plan_(MakePlan(*graph_, {.device = device_->info().kind, .alignment = device_->info().alignment_bytes, .only_reference = options.only_reference})) {
-  arena_ = Buffer::Allocate(device_, plan_.memory.arena_bytes);
+  const auto book = [&](size_t bytes, std::string_view what) {
+    try {
+      return Buffer::Allocate(device_, bytes);
+    } catch (const Error& e) {
+      throw e.WithContext(fmt::format("{} of {} bytes", what, bytes));
+    }
+  };
+  arena_ = book(plan_.memory.arena_bytes, "arena");
   aliases_.resize(plan_.slots.size());
   for (size_t i = 0; i < plan_.slots.size(); ++i) {
     PlanSlot& slot = plan_.slots[i];
@@ -126,7 +136,7 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
     }
     states_.push_back(std::move(state));
   }
-  workspace_ = Buffer::Allocate(device_, workspace_bytes_);
+  workspace_ = book(workspace_bytes_, "workspace");
 }
 
 Executable::~Executable() = default;
@@ -192,7 +202,7 @@ void Executable::BindInputs(std::span<const Tensor> inputs) {
     // The device's rule: one copy into the arena, counted, with one line of advice.
     Tensor staged = Tensor::Described(inputs[i].dtype(), inputs[i].shape());
     staged.Bind(arena_->data() + plan_.staging_offsets[i]);
-    std::memcpy(staged.raw(), inputs[i].raw(), inputs[i].bytes());
+    if (inputs[i].bytes() > 0) std::memcpy(staged.raw(), inputs[i].raw(), inputs[i].bytes());
     device_->CountCopy(CopyKind::kAlignment, inputs[i].bytes());
     if (!advised_[i]) {
       advised_[i] = true;
@@ -242,12 +252,17 @@ void Executable::RunDynamic(size_t index, Stream& stream) {
       const auto inferred = InferOutputs(*step.schema, *step.attributes, step.opset, infos, state.out.size());
       for (size_t i = 0; i < state.out.size(); ++i) {
         if (state.out[i] == nullptr) continue;
-        *state.out[i] = Tensor();
-        if (inferred[i].static_shape()) allocator.Allocate(*state.out[i], inferred[i].dtype, ToShape(*inferred[i].dims));
+        const bool known = inferred[i].static_shape() && inferred[i].dtype != DType::kUndefined;
+        if (plan_.slots[static_cast<size_t>(step.outputs[i])].kind == SlotKind::kDynamic) {
+          *state.out[i] = Tensor();
+          if (known) allocator.Allocate(*state.out[i], inferred[i].dtype, ToShape(*inferred[i].dims));
+        } else if (known && !(ToShape(*inferred[i].dims) == state.out[i]->shape())) {
+          throw Error(Code::kInvalidData, fmt::format("output {} is {}, the plan expects {}", i, ToString(*inferred[i].dims), ToString(state.out[i]->shape())));
+        }
       }
     } else {
-      for (Tensor* out : state.out) {
-        if (out != nullptr) *out = Tensor();
+      for (size_t i = 0; i < state.out.size(); ++i) {
+        if (state.out[i] != nullptr && plan_.slots[static_cast<size_t>(step.outputs[i])].kind == SlotKind::kDynamic) *state.out[i] = Tensor();
       }
     }
     const KernelChoice choice = ChooseKernel(call, device_->info().kind, options_.only_reference);

@@ -146,7 +146,8 @@ class Planner {
       if (kernel.layout == LayoutRule::kFollow) {
         last.in[i] = Layout::kChannelsLast;
         any = any || HasChannelsLast(id);
-      } else if (i == 0 || (!graph_.is_constant(id) && SameDims(*graph_.value(id).info.dims, out_dims))) {
+      } else if (i == 0 || (i >= 2 && !graph_.is_constant(id) && SameDims(*graph_.value(id).info.dims, out_dims))) {
+        // Input 1 is the weight: it stays plain even when its dims happen to be those of the output.
         last.in[i] = Layout::kChannelsLast;
         any = true;
       }
@@ -230,7 +231,8 @@ class Planner {
     PlanStep step = StepOf(index);
     step.dynamic = true;
     for (ValueId id : node.inputs) step.inputs.push_back(id == kNoValue ? -1 : SlotFor(id, Layout::kPlain));
-    for (ValueId id : node.outputs) step.outputs.push_back(id == kNoValue ? -1 : AddSlot(id, Layout::kPlain, SlotKind::kDynamic));
+    // An output of known shape has its place in the arena: later steps may view it or take it in another layout.
+    for (ValueId id : node.outputs) step.outputs.push_back(id == kNoValue ? -1 : AddSlot(id, Layout::kPlain, SlotKind::kArena));
     plan_.steps.push_back(std::move(step));
   }
 
@@ -360,7 +362,7 @@ class Planner {
   bool SharedWithAnotherInput(const PlanStep& step, size_t i) {
     for (size_t k = 0; k < step.inputs.size(); ++k) {
       if (k == i || step.inputs[k] < 0) continue;
-      if (slot(step.inputs[k]).root == slot(step.inputs[i]).root) return !(step.inputs[k] == step.inputs[i]);
+      if (slot(step.inputs[k]).root == slot(step.inputs[i]).root && step.inputs[k] != step.inputs[i]) return true;
     }
     return false;
   }
