@@ -5,9 +5,22 @@
 #include <algorithm>
 #include <numeric>
 
+#include "whimbrel/base/error.h"
+
 namespace whimbrel {
 
+namespace {
+
+// Far beyond any machine; sums of blocks below it cannot leave 64 bits.
+constexpr size_t kMaxArenaBytes = size_t{1} << 50;
+
+}  // namespace
+
 MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment) {
+  for (const MemoryBlock& block : blocks) {
+    if (block.bytes <= kMaxArenaBytes) continue;
+    throw Error(Code::kOutOfMemory, "one tensor of this model has " + std::to_string(block.bytes) + " bytes", "give smaller input shapes (--shape)");
+  }
   const auto round_up = [&](size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
   MemoryPlan plan;
   plan.offsets.assign(blocks.size(), 0);
@@ -23,6 +36,9 @@ MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment) {
       if (blocks[other].last < block.first || block.last < blocks[other].first) continue;
       if (plan.offsets[other] >= offset + round_up(block.bytes)) break;
       offset = std::max(offset, plan.offsets[other] + round_up(blocks[other].bytes));
+    }
+    if (offset > kMaxArenaBytes) {
+      throw Error(Code::kOutOfMemory, "the model's tensors need more than " + std::to_string(offset) + " bytes", "give smaller input shapes (--shape)");
     }
     plan.offsets[index] = offset;
     plan.arena_bytes = std::max(plan.arena_bytes, offset + round_up(block.bytes));

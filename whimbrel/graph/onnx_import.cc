@@ -121,7 +121,10 @@ class GraphImporter {
     const auto depend = [&](size_t user, const std::string& name) {
       const auto it = maker.find(name);
       if (it == maker.end() || it->second == user) {
-        if (it != maker.end()) throw Error(Code::kInvalidData, fmt::format("node {} uses its own output {}", user, name));
+        if (it != maker.end()) {
+          const auto& node = proto.node(static_cast<int>(user));
+          throw Error(Code::kInvalidData, fmt::format("node {} ({}) uses its own output {}", node.name().empty() ? std::to_string(user) : node.name(), node.op_type(), name));
+        }
         return;
       }
       users[it->second].push_back(user);
@@ -158,7 +161,15 @@ class GraphImporter {
       }
     }
     if (order.size() != count) {
-      const auto stuck = static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) - waiting.begin());
+      // A node that waits may only stand behind the cycle; walking back along what it waits for ends inside.
+      auto stuck = static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) - waiting.begin());
+      std::vector<size_t> waits_for(count, stuck);
+      for (size_t n = 0; n < count; ++n) {
+        for (size_t user : users[n]) {
+          if (waiting[n] > 0) waits_for[user] = n;
+        }
+      }
+      for (size_t steps = 0; steps < count; ++steps) stuck = waits_for[stuck];
       const auto& node = proto.node(static_cast<int>(stuck));
       throw Error(Code::kInvalidData, fmt::format("the graph has a cycle through node {} ({})", node.name().empty() ? std::to_string(stuck) : node.name(), node.op_type()));
     }
@@ -318,9 +329,11 @@ Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& sourc
     const google::protobuf::LogSilencer silencer;  // protobuf would print its own words to stderr
     google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
     stream.SetTotalBytesLimit(INT_MAX);
-    stream.SetRecursionLimit(100);
+    // A graph in a graph costs three messages (node, attribute, graph).
+    stream.SetRecursionLimit(3 * (limits.recursion + 1) + 20);
     if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-      throw Error(Code::kInvalidData, fmt::format("{} is no ONNX model: the protobuf message is damaged or cut off ({} bytes)", source, bytes.size()),
+      throw Error(Code::kInvalidData,
+                  fmt::format("{} is no ONNX model: the protobuf message is damaged, cut off or nested deeper than {} graphs ({} bytes)", source, limits.recursion, bytes.size()),
                   "check the file with onnx.checker.check_model");
     }
   }

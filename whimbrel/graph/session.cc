@@ -80,6 +80,9 @@ std::unique_ptr<Session> Session::Open(const std::string& model, const SessionOp
 }
 
 Executable& Session::Prepare(const std::vector<Shape>& shapes) {
+  if (shapes.size() != inputs_.size()) {
+    throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}", shapes.size(), inputs_.size()));
+  }
   const std::string key = KeyOf(shapes);
   Entry& entry = executables_[key];
   entry.last_use = ++clock_;
@@ -115,12 +118,15 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
       for (size_t i = 0; i < shapes.size(); ++i) compile.shapes.push_back({inputs_[i].name, shapes[i]});
       graph = CompileGraph(*imported_, compile).graph;
     }
-    entry.executable = std::make_unique<Executable>(graph, device_, ExecutableOptions{.only_reference = options_.only_reference});
+    // Kernels are prepared by the team that will run them: oneDNN's primitives remember it.
+    stream_->Run([&] {
+      entry.executable = std::make_unique<Executable>(graph, device_, ExecutableOptions{.only_reference = options_.only_reference});
+    });
   } catch (...) {
     executables_.erase(key);
     throw;
   }
-  while (executables_.size() > options_.max_executables) {
+  while (executables_.size() > std::max<size_t>(options_.max_executables, 1)) {
     const auto oldest = std::min_element(executables_.begin(), executables_.end(),
                                          [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
     executables_.erase(oldest);
@@ -131,6 +137,11 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
 Executable& Session::PrepareDefault(const std::vector<InputShape>& shapes, std::vector<std::string>* assumed) {
   std::vector<Shape> all;
   if (package_) {
+    // The same words for a wrong name, rank or dim as for an ONNX file; open dims are those of the buckets.
+    for (const InputShape& given : shapes) {
+      if (std::any_of(inputs_.begin(), inputs_.end(), [&](const TensorSpec& s) { return s.name == given.name; })) continue;
+      throw Error(Code::kInvalidArgument, fmt::format("the package has no input {}", given.name));
+    }
     std::vector<InputShape> bucket = package_->buckets.at(0).shapes;
     for (InputShape& s : bucket) {
       const auto given = std::find_if(shapes.begin(), shapes.end(), [&](const InputShape& g) { return g.name == s.name; });
