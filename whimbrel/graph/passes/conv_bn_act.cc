@@ -101,8 +101,9 @@ class ConvFuser {
     const int next = e_.SoleConsumer(value);
     if (next < 0) return false;
     const Node& node = e_.node(next);
+    Affine next_affine = affine;
     if (e_.Is(next, "BatchNormalization")) {
-      if (node.inputs[0] != value || node.outputs.size() != 1) return false;
+      if (node.inputs[0] != value || node.outputs.size() != 1 || node.attributes.Int("training_mode", 0) != 0) return false;
       std::array<std::vector<double>, 4> p;
       for (size_t i = 0; i < 4; ++i) {
         if (!e_.graph().is_constant(node.inputs[i + 1])) return false;
@@ -113,8 +114,8 @@ class ConvFuser {
       const double epsilon = node.attributes.Float("epsilon", 1e-5);
       for (size_t c = 0; c < affine.scale.size(); ++c) {
         const double scale = p[0][c] / std::sqrt(p[3][c] + epsilon);
-        affine.scale[c] *= scale;
-        affine.shift[c] = affine.shift[c] * scale + p[1][c] - p[2][c] * scale;
+        next_affine.scale[c] = affine.scale[c] * scale;
+        next_affine.shift[c] = affine.shift[c] * scale + p[1][c] - p[2][c] * scale;
       }
     } else if (e_.Is(next, "Mul") || e_.Is(next, "Add") || e_.Is(next, "Sub") || e_.Is(next, "Div")) {
       if ((node.op == "Sub" || node.op == "Div") && node.inputs[0] != value) return false;
@@ -123,15 +124,19 @@ class ConvFuser {
       for (size_t i = 0; i < c->size(); ++i) {
         const double v = (*c)[i];
         if (node.op == "Mul" || node.op == "Div") {
-          affine.scale[i] = node.op == "Mul" ? affine.scale[i] * v : affine.scale[i] / v;
-          affine.shift[i] = node.op == "Mul" ? affine.shift[i] * v : affine.shift[i] / v;
+          next_affine.scale[i] = node.op == "Mul" ? affine.scale[i] * v : affine.scale[i] / v;
+          next_affine.shift[i] = node.op == "Mul" ? affine.shift[i] * v : affine.shift[i] / v;
         } else {
-          affine.shift[i] = node.op == "Add" ? affine.shift[i] + v : affine.shift[i] - v;
+          next_affine.shift[i] = node.op == "Add" ? affine.shift[i] + v : affine.shift[i] - v;
         }
       }
     } else {
       return false;
     }
+    const auto finite = [](const std::vector<double>& values) { return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }); };
+    // 1 / 0 belongs to the model; in a weight of 0 it would become NaN.
+    if (!finite(next_affine.scale) || !finite(next_affine.shift)) return false;
+    affine = std::move(next_affine);
     affine.used = true;
     value = node.outputs[0];
     taken.push_back(next);

@@ -202,17 +202,21 @@ std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int
 }  // namespace
 
 std::optional<FoundActivation> MatchActivation(GraphEditor& e, ValueId x, int64_t channels, bool last_axis) {
+  // A constant of higher rank ([1, 1, 1, 1, 3] + x) gives the result more axes than x has.
+  const auto keeps_shape = [&](const FoundActivation& found) { return e.ShapeOf(found.output).has_value() && e.ShapeOf(found.output) == e.ShapeOf(x); };
   const std::vector<int> consumers = e.Consumers(x);
   for (int n : consumers) {
     if (e.Is(n, "Add")) {
-      if (auto found = MatchHardSwish(e, x, n)) return found;
+      if (auto found = MatchHardSwish(e, x, n); found && keeps_shape(*found)) return found;
     }
     if (e.Is(n, "Sigmoid") || e.Is(n, "HardSigmoid")) {
-      if (auto found = MatchGate(e, x, n)) return found;
+      if (auto found = MatchGate(e, x, n); found && keeps_shape(*found)) return found;
     }
   }
   const int only = e.SoleConsumer(x);
-  return only < 0 ? std::nullopt : MatchSingle(e, x, only, channels, last_axis);
+  if (only < 0) return std::nullopt;
+  auto found = MatchSingle(e, x, only, channels, last_axis);
+  return found && keeps_shape(*found) ? found : std::nullopt;
 }
 
 }  // namespace whimbrel

@@ -1,4 +1,4 @@
-// MatMulBiasAct: MatMul or Gemm with bias, residual Add and activation become one FusedMatMul.
+// MatMulBiasAct: MatMul with bias, residual Add and activation become one FusedMatMul.
 
 #include <algorithm>
 
