@@ -46,7 +46,4 @@ NamedInputs ReadNamedInputs(const ModelOptions& model, const InputOptions& input
 std::function<void(const std::string& stage, double fraction, const std::string& detail)>
 StageTeller(const Output& out);
 
-// A word as a POSIX shell reads it back.
-std::string ShellQuoted(const std::string& word);
-
 }  // namespace whimbrel

@@ -9,6 +9,7 @@
 #include "whimbrel/cli/evidence_flags.h"
 #include "whimbrel/cli/inputs.h"
 #include "whimbrel/migrate/pipeline.h"
+#include "whimbrel/migrate/report_data.h"
 
 namespace whimbrel {
 namespace {

@@ -70,7 +70,11 @@ Manifest Manifest::Open(const std::string& directory, std::string* note) {
   Manifest manifest(directory);
   if (!FileExists(PathOf(directory))) return manifest;
   try {
-    *manifest.json_ = ReadManifest(PathOf(directory));
+    Json read = ReadManifest(PathOf(directory));
+    // The rest describes the run at hand and is set by it.
+    for (const char* key : {"stages", "package"}) {
+      if (const Json* member = Member(&read, key)) (*manifest.json_)[key] = *member;
+    }
   } catch (const Error& e) {
     *note = fmt::format("manifest.json was damaged, every stage is done again: {}", e.what());
   }
@@ -96,8 +100,10 @@ const Json* Manifest::Reusable(std::string_view stage, std::string_view key) con
   const Json* recorded_key = Member(record, "key");
   const Json* hash = Member(record, "sha256");
   const Json* result = Member(record, "result");
+  const Json* seconds = Member(record, "seconds");
   if (recorded_key == nullptr || hash == nullptr || result == nullptr || *recorded_key != key)
     return nullptr;
+  if (seconds == nullptr || !seconds->is_number()) return nullptr;
   return *hash == Sha256Hex(DumpJson(*result)) ? result : nullptr;
 }
 

@@ -13,9 +13,4 @@ namespace whimbrel {
 // that come from the model are escaped. No address outside the page is in it.
 std::string MakeReport(const Json& manifest);
 
-// Text as it may stand in HTML, between tags or in a quoted attribute.
-std::string EscapeHtml(std::string_view text);
-// JSON as it may stand inside a <script> element.
-std::string JsonForScript(const Json& json);
-
 }  // namespace whimbrel

@@ -62,13 +62,13 @@
         datasets: [
           series('own error', 'one', 'own', { showLine: false }),
           series('chained error', 'two', 'chained', {}),
-          series('tolerance of own', 'three', 'tolerance', { borderDash: [6, 4], pointRadius: 0, stepped: 'middle' }),
+          series('tolerance of own', 'three', 'tolerance', { showLine: false, pointStyle: 'line', pointRadius: layers.length > 120 ? 2 : 4 }),
         ],
       },
       options: {
         interaction: { mode: 'index', intersect: false },
         scales: {
-          x: axis('layers in the order they run', { ticks: { display: false } }),
+          x: axis('layers in the order they run', { ticks: { display: false }, grid: { display: false } }),
           y: axis('largest |a - b| / max(1, |reference|)', {
             type: 'logarithmic',
             ticks: {
@@ -88,7 +88,7 @@
   function latency() {
     const h = data.histogram;
     const middle = function (k) { return h.from_ms + (k + 0.5) * h.bin_ms; };
-    // P50, P95 and P99 are drawn over the bars.
+    // P50, P95 and P99 are drawn over the bars, their names above them on lines of their own.
     const marks = {
       id: 'marks',
       afterDatasetsDraw: function (chart) {
@@ -99,10 +99,10 @@
           const c = chart.ctx;
           c.save();
           c.strokeStyle = c.fillStyle = colour('two');
-          c.beginPath(); c.moveTo(x, area.top); c.lineTo(x, area.bottom); c.stroke();
+          c.beginPath(); c.moveTo(x, area.top - 42 + 14 * k); c.lineTo(x, area.bottom); c.stroke();
           c.font = '12px system-ui, sans-serif';
           c.textAlign = x > area.left + area.width * 0.8 ? 'right' : 'left';
-          c.fillText(p.name, x + (c.textAlign === 'right' ? -4 : 4), area.top + 12 + 15 * k);
+          c.fillText(p.name, x + (c.textAlign === 'right' ? -4 : 4), area.top - 34 + 14 * k);
           c.restore();
         });
       },
@@ -115,6 +115,7 @@
       },
       options: {
         scales: { x: axis('ms' + data.modelled, { ticks: { color: colour('soft'), maxTicksLimit: 9, maxRotation: 0 }, grid: { display: false } }), y: axis('runs') },
+        layout: { padding: { top: 46 } },
         plugins: { legend: { display: false } },
       },
       plugins: [marks],
