@@ -17,6 +17,8 @@ class NodeInferContext final : public InferContext {
     for (Branch& branch : node_.branches) {
       if (branch.attribute != attribute) continue;
       Graph& inner = *branch.graph;
+      // Refused when the graph was specialised: only the message was kept.
+      if (!branch.refused.empty() && inner.outputs.empty()) return std::vector<ValueInfo>(outputs());
       if (inner.inputs.size() != inputs.size()) Fail(fmt::format("{} takes {} inputs, {} are given", attribute, inner.inputs.size(), inputs.size()));
       for (size_t i = 0; i < inputs.size(); ++i) inner.value(inner.inputs[i]).info = inputs[i];
       for (size_t i = 0; i < branch.outer.size(); ++i) {

@@ -137,7 +137,6 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
 Executable& Session::PrepareDefault(const std::vector<InputShape>& shapes, std::vector<std::string>* assumed) {
   std::vector<Shape> all;
   if (package_) {
-    // The same words for a wrong name, rank or dim as for an ONNX file; open dims are those of the buckets.
     for (const InputShape& given : shapes) {
       if (std::any_of(inputs_.begin(), inputs_.end(), [&](const TensorSpec& s) { return s.name == given.name; })) continue;
       throw Error(Code::kInvalidArgument, fmt::format("the package has no input {}", given.name));

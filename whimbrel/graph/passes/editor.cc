@@ -178,7 +178,8 @@ std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int
     found.alpha = static_cast<float>(a.Float("alpha", 0.01));
   } else if (e.Is(n, "Clip") && e.node(n).inputs[0] == x) {
     const auto bounds = ClipBounds(e, n);
-    if (!bounds) return std::nullopt;
+    // With low above high Clip gives high; the fused forms give low.
+    if (!bounds || !(bounds->first <= bounds->second)) return std::nullopt;
     found.name = "Clip";
     found.alpha = static_cast<float>(std::max(bounds->first, -3.4028234663852886e38));
     found.beta = static_cast<float>(std::min(bounds->second, 3.4028234663852886e38));
