@@ -5,11 +5,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "whimbrel/base/log.h"
+#include "whimbrel/base/threads.h"
 #include "whimbrel/kernels/evaluate.h"
 
 namespace whimbrel {
+namespace {
+
+// A plan that one thread finishes in this time runs on one: a second thread could save half of it at most,
+// and waking it takes up to 50 us.
+constexpr double kAloneSeconds = 120e-6;
+// What one core does, roughly, for that estimate.
+constexpr double kFlopsPerSecond = 100e9;
+constexpr double kBytesPerSecond = 20e9;
+
+// While it lives, the calling thread's team is itself only (when `alone`) or what it was.
+class TeamOfOne {
+ public:
+  explicit TeamOfOne(bool alone) : before_(alone ? compute_threads() : 1) {
+    if (before_ != 1) SetComputeThreads(1);
+  }
+  ~TeamOfOne() {
+    if (before_ != 1) SetComputeThreads(before_);
+  }
+  TeamOfOne(const TeamOfOne&) = delete;
+  TeamOfOne& operator=(const TeamOfOne&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
 
 // Memory for outputs whose shape a step decides: from the device's pool.
 class Executable::Allocator final : public OutputAllocator {
@@ -92,11 +121,23 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
     if (slot.kind == SlotKind::kArena) slot.tensor.Bind(arena_->data() + slot.offset);
   }
   advised_.assign(plan_.inputs.size(), false);
-  static Attributes none;
+  MakeBranches();
+  alone_ = estimated_seconds_ < kAloneSeconds;
+  PrepareSteps();
+  workspace_ = book(workspace_bytes_, "workspace");
+}
+
+std::unique_ptr<Executable> Executable::Make(Stream& stream, std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+                                             const ExecutableOptions& options) {
+  std::unique_ptr<Executable> made;
+  stream.Run([&] { made = std::make_unique<Executable>(std::move(graph), std::move(device), options); });
+  return made;
+}
+
+void Executable::MakeBranches() {
   for (PlanStep& step : plan_.steps) {
     auto state = std::make_unique<StepState>();
-    for (int i : step.inputs) state->in.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
-    for (int i : step.outputs) state->out.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
+    estimated_seconds_ += std::max(step.cost.flops / kFlopsPerSecond, step.cost.bytes / kBytesPerSecond);
     if (step.node >= 0) {
       const Node& node = graph_->nodes[static_cast<size_t>(step.node)];
       // then_branch first, whatever the order in the file.
@@ -105,6 +146,7 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
         if (node.branches[b].refused.empty()) {
           try {
             runner->executable = std::make_unique<Executable>(node.branches[b].graph, device_, options_);
+            estimated_seconds_ += runner->executable->estimated_seconds_;
           } catch (const Error& e) {
             if (e.code() != Code::kUnsupported && e.code() != Code::kInvalidData) throw;
             runner->refused = e.what();
@@ -117,26 +159,34 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
         state->branches.push_back(std::move(runner));
       }
     }
-    state->call = OpCall{.schema = step.schema,
-                         .attributes = step.attributes,
-                         .opset = step.opset,
-                         .in = state->in,
-                         .out = state->out,
-                         .constant_inputs = step.constant_inputs,
-                         .subgraphs = state->branch_pointers};
-    if (!step.dynamic) {
-      try {
-        if (step.kernel->prepare != nullptr) state->kernel_state = step.kernel->prepare(state->call);
-        state->call.state = state->kernel_state.get();
-        state->workspace_bytes = step.kernel->workspace == nullptr ? 0 : step.kernel->workspace(state->call);
-      } catch (const Error& e) {
-        throw e.WithContext(fmt::format("node {} ({}), kernel {}", step.name, step.schema->name, step.kernel->name));
-      }
-      workspace_bytes_ = std::max(workspace_bytes_, state->workspace_bytes);
-    }
     states_.push_back(std::move(state));
   }
-  workspace_ = book(workspace_bytes_, "workspace");
+}
+
+void Executable::PrepareSteps() {
+  const TeamOfOne team(alone_);
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    PlanStep& step = plan_.steps[s];
+    StepState& state = *states_[s];
+    for (int i : step.inputs) state.in.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
+    for (int i : step.outputs) state.out.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
+    state.call = OpCall{.schema = step.schema,
+                        .attributes = step.attributes,
+                        .opset = step.opset,
+                        .in = state.in,
+                        .out = state.out,
+                        .constant_inputs = step.constant_inputs,
+                        .subgraphs = state.branch_pointers};
+    if (step.dynamic) continue;
+    try {
+      if (step.kernel->prepare != nullptr) state.kernel_state = step.kernel->prepare(state.call);
+      state.call.state = state.kernel_state.get();
+      state.workspace_bytes = step.kernel->workspace == nullptr ? 0 : step.kernel->workspace(state.call);
+    } catch (const Error& e) {
+      throw e.WithContext(fmt::format("node {} ({}), kernel {}", step.name, step.schema->name, step.kernel->name));
+    }
+    workspace_bytes_ = std::max(workspace_bytes_, state.workspace_bytes);
+  }
 }
 
 Executable::~Executable() = default;
@@ -219,18 +269,31 @@ void Executable::BindCaptures(std::span<const Tensor* const> captures) {
 
 void Executable::Run(Stream& stream, std::span<const Tensor> inputs) {
   BindInputs(inputs);
+  if (!LogEnabled(LogLevel::kDebug)) {
+    stream.Run([&] { RunAll(stream); });
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
   stream.Run([&] { RunAll(stream); });
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  LogLine(LogLevel::kDebug, fmt::format("run {}: {} steps in {:.1f} us on {}", graph_->name, plan_.steps.size(), took.count(), device_->info().name));
 }
 
 void Executable::RunAll(Stream& stream) {
+  const TeamOfOne team(alone_);
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     if (observer_ != nullptr) observer_->Before(s);
-    RunStep(s, stream);
+    RunPlanned(s, stream);
     if (observer_ != nullptr) observer_->After(s);
   }
 }
 
 void Executable::RunStep(size_t step, Stream& stream) {
+  const TeamOfOne team(alone_);
+  RunPlanned(step, stream);
+}
+
+void Executable::RunPlanned(size_t step, Stream& stream) {
   if (plan_.steps[step].dynamic) {
     RunDynamic(step, stream);
     return;
@@ -293,6 +356,7 @@ Executable* Executable::branch(size_t step, size_t b) const {
 }
 
 std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> inputs, Stream& stream) {
+  const TeamOfOne team(alone_);
   const PlanStep& step = plan_.steps[index];
   const StepState& state = *states_[index];
   std::vector<Tensor> in;

@@ -35,7 +35,10 @@ class StepObserver {
 class Executable {
  public:
   // Plans the specialised graph for the device and prepares every kernel. Throws what MakePlan throws, and
-  // kOutOfMemory naming arena and workspace sizes.
+  // kOutOfMemory naming arena and workspace sizes. Use Make: kernels are shaped by the team of the thread that
+  // prepares them.
+  static std::unique_ptr<Executable> Make(Stream& stream, std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+                                          const ExecutableOptions& options = {});
   Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device, const ExecutableOptions& options = {});
   ~Executable();
   Executable(const Executable&) = delete;
@@ -77,8 +80,11 @@ class Executable {
   class Allocator;
   class BranchRunner;
 
+  void MakeBranches();
+  void PrepareSteps();
   void Bind(int slot, const Tensor& tensor);
   void RunAll(Stream& stream);
+  void RunPlanned(size_t step, Stream& stream);
   void RunDynamic(size_t step, Stream& stream);
   void CheckInput(size_t i, const Tensor& tensor) const;
 
@@ -91,6 +97,8 @@ class Executable {
   size_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<StepState>> states_;
   std::vector<std::vector<int>> aliases_;  // per slot: slots that share its memory, itself first
+  double estimated_seconds_ = 0;  // on one thread, branches included
+  bool alone_ = false;            // too little work to wake a second thread
   StepObserver* observer_ = nullptr;
   std::vector<std::string> advice_;
   std::vector<bool> advised_;  // per input: one advice line in the life of the executable

@@ -606,7 +606,7 @@ void CheckProbes(const PackageContents& contents, const std::string& source,
     try {
       if (prepared != probe.bucket) {
         VerifyWeights(contents, probe.bucket);
-        executable = std::make_unique<Executable>(contents.buckets[probe.bucket].graph, device);
+        executable = Executable::Make(*stream, contents.buckets[probe.bucket].graph, device);
         prepared = probe.bucket;
       }
       executable->Run(*stream, probe.inputs);

@@ -118,10 +118,7 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
       for (size_t i = 0; i < shapes.size(); ++i) compile.shapes.push_back({inputs_[i].name, shapes[i]});
       graph = CompileGraph(*imported_, compile).graph;
     }
-    // Kernels are prepared by the team that will run them: oneDNN's primitives remember it.
-    stream_->Run([&] {
-      entry.executable = std::make_unique<Executable>(graph, device_, ExecutableOptions{.only_reference = options_.only_reference});
-    });
+    entry.executable = Executable::Make(*stream_, graph, device_, {.only_reference = options_.only_reference});
   } catch (...) {
     executables_.erase(key);
     throw;

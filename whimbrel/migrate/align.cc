@@ -368,7 +368,8 @@ AlignResult Align(const Graph& imported, const std::vector<Tensor>& inputs, cons
   const CompiledGraph compiled = CompileGraph(imported, compile);
   const auto device = OpenDevice(options.device);
   const auto stream = device->CreateStream({.threads = options.threads});
-  Executable executable(compiled.graph, device);
+  const auto made = Executable::Make(*stream, compiled.graph, device);
+  Executable& executable = *made;
 
   AlignResult result;
   result.reference = "reference";

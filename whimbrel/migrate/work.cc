@@ -194,14 +194,14 @@ Json AlignStage(Work& work, const StageProgress& progress, std::vector<Tensor>* 
 
 Json BenchStage(Work& work, double seconds, const StageProgress& progress) {
   const auto stream = work.device()->CreateStream({.threads = work.threads()});
-  Executable executable(work.compiled().graph, work.device());
+  const auto executable = Executable::Make(*stream, work.compiled().graph, work.device());
   BenchOptions options;
   options.seconds = seconds;
   const std::vector<Tensor>& inputs = work.inputs();
   if (!inputs.empty() && inputs.front().shape().rank() >= 4)
     options.batch = std::max<int64_t>(inputs.front().shape()[0], 1);
   if (progress) options.progress = [&](double fraction) { progress(fraction, ""); };
-  return ToJson(Bench(executable, *stream, work.threads(), inputs, options));
+  return ToJson(Bench(*executable, *stream, work.threads(), inputs, options));
 }
 
 }  // namespace whimbrel
