@@ -60,9 +60,8 @@ def special():
     yield "huge-tensor", model(field(5, tensor([10 << 30])) + node(b"Relu", [b"w"], [b"y"]) + output)
     yield "huge-dims", model(field(5, tensor([1 << 40, 1 << 40])) + node(b"Relu", [b"w"], [b"y"]) + output)
     yield "huge-length", b"\x08\x08\x3a" + varint(10 << 30) + b"x" * 64
-    shape = field(1, field(2, b"s") + b"")
     yield "huge-fill", model(field(5, b"\x08\x02\x10\x07" + field(8, b"s") + field(9, (1 << 20).to_bytes(8, "little") * 2)) +
-                             node(b"ConstantOfShape", [b"s"], [b"y"]) + output + shape)
+                             node(b"ConstantOfShape", [b"s"], [b"y"]) + output)
     external = field(13, field(1, b"location") + field(2, b"../../../etc/passwd"))
     yield "escape", model(field(5, tensor([4]) + external + b"\x70\x01") + node(b"Relu", [b"w"], [b"y"]) + output)
     yield "unknown", model(node(b"Frobnicate", [], [b"y"], field(7, b"com.example")) + output)

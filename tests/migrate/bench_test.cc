@@ -18,15 +18,16 @@
 // Counts every allocation of this program.
 static std::atomic<int64_t> allocations{0};
 
-void* operator new(size_t bytes) {
+// Not inlined: g++ 12 would take malloc and delete for a pair that does not match.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
   std::free(memory);
 }
 
@@ -71,8 +72,10 @@ TEST(Bench, MeasuresAModel) {
     for (float& value : tensor.values<float>()) value = 0.5F;
     inputs.push_back(tensor);
   }
-  const BenchResult result =
-      Bench(executable, *stream, 1, inputs, {.seconds = 0.05, .min_iterations = 12});
+  BenchOptions options;
+  options.seconds = 0.05;
+  options.min_iterations = 12;
+  const BenchResult result = Bench(executable, *stream, 1, inputs, options);
   EXPECT_GE(result.iterations, 12);
   EXPECT_LE(result.latency.min_ms, result.latency.p50_ms);
   EXPECT_LE(result.latency.p50_ms, result.latency.p99_ms);

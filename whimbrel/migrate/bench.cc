@@ -17,6 +17,16 @@
 namespace whimbrel {
 namespace {
 
+// How often progress is told in one timed loop.
+constexpr int kSlices = 20;
+// Runs of the pass with a clock around each step, at most.
+constexpr int kClockedRuns = 50;
+// Samples that are kept for the chart.
+constexpr size_t kKeptSamples = 2000;
+// Length of the multiply-add loop, and rounds between two looks at the clock.
+constexpr double kPeakSeconds = 0.1;
+constexpr int64_t kPeakRounds = 100'000;
+
 using Clock = std::chrono::steady_clock;
 
 double Seconds(Clock::duration time) {
@@ -69,8 +79,7 @@ CopyStats PerRun(const CopyStats& before, const CopyStats& after, uint64_t runs)
 void TimedLoop(Executable& executable, Stream& stream, const std::vector<Tensor>& inputs,
                const BenchOptions& options, std::vector<double>& samples) {
   const auto start = Clock::now();
-  constexpr double kSlices = 20;
-  for (double slice = 1; samples.size() < samples.capacity(); ++slice) {
+  for (int slice = 1; samples.size() < samples.capacity(); ++slice) {
     const double until = options.seconds * slice / kSlices;
     double now = Seconds(Clock::now() - start);
     const bool last = slice >= kSlices;
@@ -83,19 +92,18 @@ void TimedLoop(Executable& executable, Stream& stream, const std::vector<Tensor>
       samples.push_back(Seconds(end - begin) * 1e3);
       now = Seconds(end - start);
     }
-    if (options.progress) options.progress(std::min(1.0, slice / kSlices));
+    if (options.progress) options.progress(static_cast<double>(slice) / kSlices);
     if (last) return;
   }
 }
 
 std::vector<OpTime> TimeOps(Executable& executable, Stream& stream,
                             const std::vector<Tensor>& inputs, double budget_s) {
-  constexpr int kMostRuns = 50;
   StepTimer timer(executable.steps().size());
   executable.SetObserver(&timer);
   int runs = 0;
   for (const auto start = Clock::now();
-       runs < kMostRuns && (runs == 0 || Seconds(Clock::now() - start) < budget_s); ++runs) {
+       runs < kClockedRuns && (runs == 0 || Seconds(Clock::now() - start) < budget_s); ++runs) {
     executable.Run(stream, inputs);
   }
   executable.SetObserver(nullptr);
@@ -122,11 +130,10 @@ std::vector<OpTime> TimeOps(Executable& executable, Stream& stream,
 
 // Every n-th of the sorted samples, ends included.
 std::vector<double> Thinned(const std::vector<double>& sorted) {
-  constexpr size_t kMost = 2000;
-  if (sorted.size() <= kMost) return sorted;
+  if (sorted.size() <= kKeptSamples) return sorted;
   std::vector<double> thinned;
-  for (size_t i = 0; i < kMost; ++i)
-    thinned.push_back(sorted[i * (sorted.size() - 1) / (kMost - 1)]);
+  for (size_t i = 0; i < kKeptSamples; ++i)
+    thinned.push_back(sorted[i * (sorted.size() - 1) / (kKeptSamples - 1)]);
   return thinned;
 }
 
@@ -158,19 +165,18 @@ double Percentile(const std::vector<double>& sorted, double percent) {
 }
 
 double MeasureMachineGflops(int threads) {
-  constexpr double kBudgetS = 0.1;
-  constexpr int64_t kRounds = 100'000;
-  RunFmaLoop(kRounds);  // wakes the wide units
+  RunFmaLoop(kPeakRounds);  // wakes the wide units
   std::vector<double> rates(static_cast<size_t>(std::max(threads, 1)), 0.0);
   std::vector<std::thread> workers;
   workers.reserve(rates.size());
   for (double& rate : rates) {
     workers.emplace_back([&rate] {
+      const auto start = Clock::now();
       double flops = 0;
       double elapsed = 0;
-      for (const auto start = Clock::now(); elapsed < kBudgetS;
-           elapsed = Seconds(Clock::now() - start)) {
-        flops += RunFmaLoop(kRounds);
+      while (elapsed < kPeakSeconds) {
+        flops += RunFmaLoop(kPeakRounds);
+        elapsed = Seconds(Clock::now() - start);
       }
       rate = flops / elapsed;
     });

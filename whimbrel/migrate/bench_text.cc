@@ -11,6 +11,8 @@
 namespace whimbrel {
 namespace {
 
+constexpr size_t kBins = 40;
+
 Json OptionalJson(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -18,7 +20,6 @@ Json OptionalJson(const std::optional<double>& value) {
 // Samples from the least to P99 in equal bins; the last bin holds all beyond, so that one hiccup
 // does not squeeze the rest into one bar.
 Json HistogramJson(const BenchResult& result) {
-  constexpr size_t kBins = 40;
   const auto& samples = result.samples_ms;
   if (samples.empty()) return nullptr;
   const double from = samples.front();

@@ -16,6 +16,8 @@
 namespace whimbrel {
 namespace {
 
+constexpr double kMib = 1 << 20;
+
 GateCheck MissingStage(std::string name, std::string limit, std::string_view stage) {
   return {
       .name = std::move(name),
@@ -121,7 +123,6 @@ GateCheck CheckP99(const Manifest& manifest, std::optional<double> most) {
 }
 
 GateCheck CheckMemory(const Manifest& manifest, std::optional<uint64_t> most) {
-  constexpr double kMib = 1 << 20;
   const std::string limit =
       most ? fmt::format("<= {:.1f} MiB", static_cast<double>(*most) / kMib) : "not asked";
   const Json* bench = manifest.Result("bench");

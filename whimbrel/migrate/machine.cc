@@ -16,6 +16,8 @@
 namespace whimbrel {
 namespace {
 
+constexpr std::string_view kPeakKey = "VmHWM:";
+
 std::optional<double> ReadNumber(const std::string& path) {
   std::ifstream file(path);
   double value = 0;
@@ -27,9 +29,8 @@ std::optional<double> ReadNumber(const std::string& path) {
 uint64_t PeakMemoryBytes() {
   std::ifstream status("/proc/self/status");
   std::string line;
-  constexpr std::string_view kKey = "VmHWM:";
   while (std::getline(status, line)) {
-    if (!line.starts_with(kKey)) continue;
+    if (!line.starts_with(kPeakKey)) continue;
     const size_t digit = line.find_first_of("0123456789");
     uint64_t kib = 0;
     if (digit != std::string::npos)

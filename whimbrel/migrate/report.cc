@@ -19,6 +19,9 @@
 namespace whimbrel {
 namespace {
 
+constexpr double kMib = 1 << 20;
+constexpr std::string_view kScheme = "https://";
+
 constexpr size_t kShownLayers = 40;
 
 double Number(const Json& json) {
@@ -216,7 +219,6 @@ std::string Latency(const Json& bench) {
                                                         {"most", "max"}}) {
     table.Row({{name + modelled}, {fmt::format("{:.3f} ms", Number(l.at(key))), "n"}});
   }
-  constexpr double kMib = 1 << 20;
   const Json& m = bench.at("memory");
   table.Row({{"throughput" + modelled},
              {fmt::format("{:.2f} per s", Number(bench.at("throughput_per_s"))), "n"}});
@@ -269,14 +271,19 @@ std::string Reproduce(const Json& manifest) {
   std::string shapes;
   for (const auto& [name, dims] : options.at("shapes").items()) {
     std::string text;
-    for (const Json& dim : dims) text += (text.empty() ? "" : "x") + dim.dump();
+    for (const Json& dim : dims) {
+      if (!text.empty()) text += 'x';
+      text += dim.dump();
+    }
     shapes += " --shape " + ShellQuoted(name + ":" + text);
   }
   const std::string threads = " --threads " + options.at("threads").dump();
   std::string commands;
   if (const std::string typed = Text(options.at("command")); !typed.empty())
     commands += typed + "\n";
-  commands += fmt::format("whimbrel scan {}{} --target cpu\n", model, shapes);
+  const Json* target = Member(Stage(manifest, "scan"), "target");
+  commands += fmt::format("whimbrel scan {}{} --target {}\n", model, shapes,
+                          target == nullptr ? "cpu" : ShellQuoted(Text(*target)));
   commands +=
       fmt::format("whimbrel align {}{} --device {}{} --seed 1\n", model, shapes, device, threads);
   commands += fmt::format("whimbrel bench {}{} --device {}{}\n", model, shapes, device, threads);
@@ -305,7 +312,6 @@ std::string Reproduce(const Json& manifest) {
 // is loaded.
 std::string WithoutAddresses(std::string_view script) {
   std::string text(script);
-  constexpr std::string_view kScheme = "https://";
   for (size_t at = text.find(kScheme); at != std::string::npos; at = text.find(kScheme, at))
     text.erase(at, kScheme.size());
   return text;

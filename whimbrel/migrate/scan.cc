@@ -139,6 +139,7 @@ void AddFlops(const Graph& graph, const std::string& prefix, const Tally& tally,
 }
 
 void CountNodes(const Tally& tally, ScanResult& result) {
+  result.ops.reserve(tally.ops.size());
   for (const auto& [key, op] : tally.ops) {
     result.ops.push_back(op);
     (op.verdict == Verdict::kDirect  ? result.direct
@@ -187,6 +188,7 @@ std::string_view VerdictName(Verdict verdict) {
 
 std::vector<std::string_view> ScanTargets() {
   std::vector<std::string_view> names;
+  names.reserve(kTargets.size());
   for (const Target& target : kTargets) names.push_back(target.name);
   return names;
 }

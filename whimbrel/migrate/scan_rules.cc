@@ -74,15 +74,17 @@ std::string ReshapeHits(const Graph& graph, const Node& node) {
   return ValueKnown(graph, node, 1) ? "" : "the shape is computed from data at run time";
 }
 
+constexpr std::array<std::string_view, 4> kResizeTransforms{"half_pixel", "align_corners",
+                                                            "asymmetric", "pytorch_half_pixel"};
+
 std::string ResizeHits(const Graph& graph, const Node& node) {
   const std::string_view mode = node.attributes.String("mode", "nearest");
   if (mode == "cubic") return "mode cubic";
-  constexpr std::array<std::string_view, 4> kKnown{"half_pixel", "align_corners", "asymmetric",
-                                                   "pytorch_half_pixel"};
   // Opset 10 has no such attribute and means asymmetric.
   const std::string_view transform =
       node.attributes.String("coordinate_transformation_mode", "half_pixel");
-  if (std::find(kKnown.begin(), kKnown.end(), transform) == kKnown.end()) {
+  if (std::find(kResizeTransforms.begin(), kResizeTransforms.end(), transform) ==
+      kResizeTransforms.end()) {
     return fmt::format("coordinate_transformation_mode {}", transform);
   }
   if (mode == "linear" && RankOf(graph, node, 0) >= 5) return "3D linear";
