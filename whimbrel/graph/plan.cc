@@ -358,11 +358,13 @@ class Planner {
     }
   }
 
-  // Another operand in the same memory may be broadcast and would be overwritten while it is read.
+  // Another operand in the same memory may be read after its bytes were written: broadcast, or the data of a
+  // convolution whose residual they are too. Only operands that may all be written over may be one slot.
   bool SharedWithAnotherInput(const PlanStep& step, size_t i) {
     for (size_t k = 0; k < step.inputs.size(); ++k) {
-      if (k == i || step.inputs[k] < 0) continue;
-      if (slot(step.inputs[k]).root == slot(step.inputs[i]).root && step.inputs[k] != step.inputs[i]) return true;
+      if (k == i || step.inputs[k] < 0 || slot(step.inputs[k]).root != slot(step.inputs[i]).root) continue;
+      const bool element_by_element = k < 64 && ((step.kernel->in_place >> k) & 1) != 0;
+      if (step.inputs[k] != step.inputs[i] || !element_by_element) return true;
     }
     return false;
   }
