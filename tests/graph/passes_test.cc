@@ -138,6 +138,18 @@ TEST(ConvBnAct, AResidualOfAnotherShapeIsNoResidual) {
   EXPECT_THAT(OpsOf(Fused(twice)), Contains("Conv"));
 }
 
+TEST(ConvBnAct, TheDataMayBeTheResidualToo) {
+  // relu(conv(v) + v): v has no later reader, and the result must not be written over it while it is read.
+  ModelBuilder m;
+  m.Input("x", {"1", "8", "6", "6"}).Constant("w", RandomTensor(Shape{8, 8, 3, 3}, 1, -0.5F, 0.5F)).Node("Exp", {"x"}, {"v"});
+  m.Node("Conv", {"v", "w"}, {"c"}, {AttrInts("pads", {1, 1, 1, 1})}).Node("Add", {"c", "v"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
+  EXPECT_THAT(OpsOf(Fused(m, 1e-3)), ElementsAre("Exp", "FusedConv"));
+  ModelBuilder mm;
+  mm.Input("x", {"8", "8"}).Constant("w", RandomTensor(Shape{8, 8}, 1)).Node("Exp", {"x"}, {"v"});
+  mm.Node("MatMul", {"v", "w"}, {"c"}).Node("Add", {"c", "v"}, {"y"}).Output("y");
+  EXPECT_THAT(OpsOf(Fused(mm, 1e-3)), ElementsAre("Exp", "FusedMatMul"));
+}
+
 TEST(ConvBnAct, TwoConvsThatAddKeepTheOrder) {
   // The second one made takes the first as residual, whichever stands first in Add.
   for (bool swapped : {false, true}) {
