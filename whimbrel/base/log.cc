@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <poll.h>
+#include <sys/resource.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -28,8 +29,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The writer sleeps this long after the line that woke it, so that a burst pays for one wake-up.
-constexpr auto kGather = 2ms;
+// The writer sleeps this long after the line that woke it: a burst pays for one wake-up, and 50 wake-ups a
+// second stay out of the P99 of any model.
+constexpr auto kGather = 20ms;
 // A reader of our pipe that stalls longer than this costs lines, not time.
 constexpr auto kStall = 100ms;
 // FlushLog gives up after this: a flush must not hang a program that ends.
@@ -200,8 +202,13 @@ class Log {
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
   }
 
+  // A busy machine runs compute before log lines: at normal priority the writer's turns stood in the
+  // P99 of a 66 us model. 0 means the calling thread.
+  static void YieldToCompute() { setpriority(PRIO_PROCESS, 0, 19); }
+
   void Run() noexcept {
     BlockSignals();
+    YieldToCompute();
     std::deque<Line> lines;  // kept between rounds: an empty deque still allocates
     std::unique_lock lock(mutex_);
     while (true) {
