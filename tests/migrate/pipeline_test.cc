@@ -118,6 +118,23 @@ TEST(Migrate, ASecondRunRedoesOnlyWhatChanged) {
   EXPECT_EQ(Sha(same.package), first);
 }
 
+TEST(Migrate, ChangedExternalDataIsAChangedModel) {
+  const Folder folder;
+  const std::string copy = folder / "model";
+  std::filesystem::copy(ParentDirectory(Model()), copy);
+  MigrateOptions options = Options(folder);
+  options.model = copy;
+  options.out = folder / "out";
+  const std::string first = Sha(Migrate(options).package);
+  EXPECT_THAT(Redone(Migrate(options)), IsEmpty());
+  std::string weights = ReadTextFile(copy + "/weights.data");
+  weights[100] = static_cast<char>(weights[100] ^ 1);  // a low bit of some weight
+  WriteFileAtomic(copy + "/weights.data", std::string_view(weights));
+  const MigrateResult changed = Migrate(options);
+  EXPECT_EQ(Redone(changed).size(), 5U);
+  EXPECT_NE(Sha(changed.package), first);
+}
+
 TEST(Migrate, LimitsAreJudgedWithoutMeasuringAgain) {
   const Folder folder;
   MigrateOptions options = Options(folder);

@@ -2,6 +2,7 @@
 
 #include "whimbrel/cli/evidence_flags.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -112,7 +113,11 @@ std::function<void(const std::string&, double, const std::string&)> StageTeller(
   const bool terminal = isatty(STDERR_FILENO) != 0;
   return [&out, terminal](const std::string& stage, double fraction, const std::string& detail) {
     if (terminal) {
-      out.Progress(detail.empty() ? stage : fmt::format("{}: {}", stage, detail.substr(0, 60)),
+      // A layer's name is the model's word: no control characters on a terminal.
+      std::string text = detail.substr(0, 60);
+      std::replace_if(
+          text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+      out.Progress(text.empty() ? stage : fmt::format("{}: {}", stage, text),
                    static_cast<int64_t>(fraction * 100), 100);
     } else if (fraction >= 1) {
       out.Talk(detail.empty() ? fmt::format("{}: done", stage)
