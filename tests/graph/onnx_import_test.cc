@@ -366,9 +366,9 @@ class ExternalData : public ::testing::Test {
   std::filesystem::path old_;
 };
 
-using Reports = ExternalData;
+using ReportsOfFiles = ExternalData;
 
-TEST_F(Reports, Row08ExternalDataLiesBesideTheModelNotInTheCurrentDirectory) {
+TEST_F(ReportsOfFiles, Row08ExternalDataLiesBesideTheModelNotInTheCurrentDirectory) {
   ModelBuilder m;
   m.Input("x", {"2"}).Floats("w", Shape{2}, {0, 0}).Node("Add", {"x", "w"}, {"y"}).Output("y");
   MakeExternal(m.proto().mutable_graph()->mutable_initializer(0), "weights.bin", 4, 8);
@@ -390,7 +390,7 @@ TEST_F(Reports, Row08ExternalDataLiesBesideTheModelNotInTheCurrentDirectory) {
   EXPECT_EQ(m.Import(JoinPath(folder_, "t")).inputs.size(), 1U);
 }
 
-TEST_F(Reports, Row09ExternalDataOfAttributeTensorsIsReadToo) {
+TEST_F(ReportsOfFiles, Row09ExternalDataOfAttributeTensorsIsReadToo) {
   onnx::TensorProto value = ToProto("value", Tensor::FromValues(Shape{1}, std::vector<float>{0}));
   MakeExternal(&value, "v.bin", 8, 4);
   ModelBuilder m;
