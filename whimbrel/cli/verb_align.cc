@@ -59,10 +59,10 @@ const RegisterCommand<AlignVerbOptions> kRegistered(
      .stage = Stage::kProve,
      .summary = "compare a compiled model with the float64 reference, layer by layer",
      .description = "Each layer is judged on the reference's own inputs; the chained error from "
-                    "the input is shown beside it and\n"
-                    "decides end to end. Exit 1 when a layer or an output is over its tolerance. "
-                    "Inputs that --input does\n"
-                    "not give are made up (--seed, default 1).",
+                    "the input is shown\n"
+                    "beside it and decides end to end. Exit 1 when a layer or an output is over "
+                    "its tolerance.\n"
+                    "Inputs that --input does not give are made up (--seed, default 1).",
      .examples =
          {"whimbrel align model.onnx",
           "whimbrel align model.onnx --input x=photo.jpg --image order=bgr,mean=127.5,std=127.5",

@@ -121,10 +121,11 @@ const RegisterCommand<MigrateVerbOptions> kRegistered(
     {.name = "migrate",
      .stage = Stage::kShip,
      .summary = "the whole way: scan, compile, align, bench, package, gate, report",
-     .description = "The same command again resumes: only what changed is done again. The package "
-                    "is written whatever the gate\n"
-                    "says; exit 1 when a check fails. Inputs that --input does not give are made "
-                    "up (--seed, default 1).",
+     .description =
+         "The same command again resumes: only what changed is done again. The package is written\n"
+         "whatever the gate says; exit 1 when a check fails. Inputs that --input does not give are "
+         "made\n"
+         "up (--seed, default 1).",
      .examples = {"whimbrel migrate model.onnx --to cpu:0 -o out/model",
                   "whimbrel migrate model.onnx --to cpu:0 --shape x:1x3x640x640 --p99-ms 50 "
                   "--memory 512M -o out/model",

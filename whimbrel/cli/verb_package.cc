@@ -66,8 +66,8 @@ const RegisterCommand<PackageVerbOptions> kRegistered(
      .stage = Stage::kShip,
      .summary = "write a .wbl package with coverage, alignment evidence and a probe",
      .description = "Scans, compiles and aligns first. The package is written whatever the "
-                    "alignment says; exit 1 when it failed.\n"
-                    "'whimbrel migrate' also measures, gates and reports.",
+                    "alignment says; exit 1\n"
+                    "when it failed. 'whimbrel migrate' also measures, gates and reports.",
      .examples = {"whimbrel package model.onnx -o model.wbl",
                   "whimbrel package model.onnx --shape x:1x3x640x640 -o model.wbl",
                   "whimbrel package model.onnx --input x=sample.npy -o model.wbl --json"}},
