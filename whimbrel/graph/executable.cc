@@ -10,6 +10,7 @@
 
 #include "whimbrel/base/log.h"
 #include "whimbrel/base/threads.h"
+#include "whimbrel/graph/branch_runner.h"
 #include "whimbrel/kernels/evaluate.h"
 
 namespace whimbrel {
@@ -39,57 +40,6 @@ class TeamOfOne {
 };
 
 }  // namespace
-
-// Memory for outputs whose shape a step decides: from the device's pool.
-class Executable::Allocator final : public OutputAllocator {
- public:
-  explicit Allocator(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-  void Allocate(Tensor& out, DType dtype, const Shape& shape) override {
-    const Tensor described = Tensor::Described(dtype, shape);
-    out = Tensor(dtype, shape, Buffer::Allocate(device_, described.bytes()));
-  }
-
- private:
-  std::shared_ptr<Device> device_;
-};
-
-// One branch as its If sees it: binds the captures, runs, hands the outputs over.
-class Executable::BranchRunner final : public Subgraph {
- public:
-  BranchRunner(Executable& parent, const PlanStep& step, size_t index) : parent_(parent), step_(step), index_(index) {}
-
-  void Run(Stream& stream, std::span<Tensor* const> outputs) override {
-    const Node& node = parent_.graph_->nodes[static_cast<size_t>(step_.node)];
-    const Branch& branch = node.branches[index_];
-    if (executable == nullptr) {
-      throw Error(Code::kInvalidData, fmt::format("node {}: {} was taken, but it cannot work with these shapes: {}", node.name, branch.attribute, refused));
-    }
-    captures.clear();
-    for (int slot : step_.branch_inputs[index_]) captures.push_back(&parent_.slot_tensor(slot));
-    executable->BindCaptures(captures);
-    executable->RunAll(stream);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] == nullptr) continue;
-      const Tensor& from = executable->output(i);
-      if (!outputs[i]->has_data()) {
-        Allocator(parent_.device_).Allocate(*outputs[i], from.dtype(), from.shape());
-      } else if (outputs[i]->dtype() != from.dtype() || !(outputs[i]->shape() == from.shape())) {
-        throw Error(Code::kInvalidData, fmt::format("node {}: output {} of {} is {}{}, the plan expects {}{}", node.name, i, branch.attribute,
-                                                    DTypeName(from.dtype()), ToString(from.shape()), DTypeName(outputs[i]->dtype()), ToString(outputs[i]->shape())));
-      }
-      if (from.bytes() > 0) std::memcpy(outputs[i]->raw(), from.raw(), from.bytes());
-    }
-  }
-
-  std::unique_ptr<Executable> executable;
-  std::string refused;
-  std::vector<const Tensor*> captures;
-
- private:
-  Executable& parent_;
-  const PlanStep& step_;
-  size_t index_;
-};
 
 struct Executable::StepState {
   std::vector<const Tensor*> in;
@@ -142,7 +92,12 @@ void Executable::MakeBranches() {
       const Node& node = graph_->nodes[static_cast<size_t>(step.node)];
       // then_branch first, whatever the order in the file.
       for (size_t b = 0; b < node.branches.size(); ++b) {
-        auto runner = std::make_unique<BranchRunner>(*this, step, b);
+        std::unique_ptr<BranchRunner> runner;
+        if (step.schema->name == "Loop") {
+          runner = std::make_unique<LoopRunner>(*this, step, b);
+        } else {
+          runner = std::make_unique<BranchRunner>(*this, step, b);
+        }
         if (node.branches[b].refused.empty()) {
           try {
             runner->executable = std::make_unique<Executable>(node.branches[b].graph, device_, options_);
@@ -305,7 +260,7 @@ void Executable::RunPlanned(size_t step, Stream& stream) {
 void Executable::RunDynamic(size_t index, Stream& stream) {
   const PlanStep& step = plan_.steps[index];
   StepState& state = *states_[index];
-  Allocator allocator(device_);
+  PoolAllocator allocator(device_);
   try {
     OpCall call = state.call;
     call.allocator = &allocator;
@@ -376,6 +331,15 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
     } else {
       in.push_back(inputs[i]);
     }
+  }
+  if (!state.branches.empty()) {
+    auto* const loop = dynamic_cast<LoopRunner*>(state.branches[0].get());
+    if (loop == nullptr) throw Error(Code::kInternal, fmt::format("node {}: a step with branches cannot run on other inputs", step.name));
+    std::vector<Tensor> outs(step.outputs.size());
+    std::vector<Tensor*> out_pointers;
+    for (Tensor& t : outs) out_pointers.push_back(&t);
+    loop->RunOn(in, stream, out_pointers);
+    return outs;
   }
   if (step.dynamic) {
     Evaluation evaluation{.schema = step.schema, .attributes = step.attributes, .opset = step.opset, .inputs = in, .outputs = step.outputs.size()};

@@ -64,7 +64,7 @@ class Executable {
   // The tensor that an output or input slot holds after its step; shape is the actual one.
   const Tensor& slot_tensor(int slot) const;
   // Runs one step on other inputs than the plan's (plain host tensors; undefined for constants and absent
-  // ones) and returns its outputs as plain host tensors. Uses the step's prepared state. Not for steps with branches.
+  // ones) and returns its outputs as plain host tensors. Uses the step's prepared state. Not for If.
   std::vector<Tensor> RunStepOn(size_t step, std::span<const Tensor> inputs, Stream& stream);
   // Branch `b` of a step (0 = then, 1 = else); null when the shapes at hand cannot take it.
   Executable* branch(size_t step, size_t b) const;
@@ -77,8 +77,8 @@ class Executable {
 
  private:
   struct StepState;
-  class Allocator;
   class BranchRunner;
+  class LoopRunner;
 
   void MakeBranches();
   void PrepareSteps();

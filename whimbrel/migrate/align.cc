@@ -68,7 +68,9 @@ class ReferenceRun {
 
   void RunNode(const Node& node) {
     std::vector<Tensor> outputs;
-    if (!node.branches.empty()) {
+    if (node.op == "Loop") {
+      outputs = RunLoop(node);
+    } else if (!node.branches.empty()) {
       outputs = RunIf(node);
     } else {
       std::vector<Tensor> inputs;
@@ -117,6 +119,48 @@ class ReferenceRun {
       return outputs;
     }
     throw Error(Code::kInvalidData, fmt::format("{} is missing", wanted));
+  }
+
+  // Rounds of ONNX's Loop; the plan's Loop is judged as one layer, so nothing inside is published.
+  std::vector<Tensor> RunLoop(const Node& node) {
+    const Branch& body = node.branches.at(0);
+    const auto given = [&](size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; };
+    const int64_t limit = given(0) ? ElementAsInt64(Get(node.inputs[0]), 0) : INT64_MAX;
+    bool go_on = !given(1) || ElementAsDouble(Get(node.inputs[1]), 0) != 0;
+    std::vector<Tensor> carried;
+    for (size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(Get(node.inputs[i]));
+    std::vector<std::vector<Tensor>> scanned(body.graph->outputs.size() - 1 - carried.size());
+    for (int64_t round = 0; go_on && round < limit; ++round) {
+      ReferenceRun run(*body.graph, nullptr, "", stream_, meter_);
+      run.Set(body.graph->inputs.at(0), Tensor::Scalar(round));
+      run.Set(body.graph->inputs.at(1), Tensor::Scalar(go_on));
+      for (size_t i = 0; i < carried.size(); ++i) run.Set(body.graph->inputs.at(2 + i), carried[i]);
+      for (size_t i = 0; i < body.outer.size(); ++i) run.Set(body.graph->captures[i], Get(body.outer[i]));
+      const std::vector<Tensor> made = run.Run();
+      go_on = ElementAsDouble(made[0], 0) != 0;
+      for (size_t i = 0; i < carried.size(); ++i) carried[i] = made[1 + i];
+      for (size_t k = 0; k < scanned.size(); ++k) scanned[k].push_back(made[1 + carried.size() + k]);
+    }
+    std::vector<Tensor> outputs = carried;
+    for (size_t k = 0; k < scanned.size(); ++k) outputs.push_back(Stack(scanned[k], body.graph->value(body.graph->outputs[1 + carried.size() + k]).info));
+    outputs.resize(node.outputs.size());
+    return outputs;
+  }
+
+  static Tensor Stack(const std::vector<Tensor>& rounds, const ValueInfo& info) {
+    std::vector<int64_t> dims{static_cast<int64_t>(rounds.size())};
+    if (!rounds.empty()) {
+      dims.insert(dims.end(), rounds[0].shape().dims().begin(), rounds[0].shape().dims().end());
+    } else if (info.dims) {
+      for (const Dim& d : *info.dims) dims.push_back(d.known() ? d.value() : 0);
+    }
+    Tensor stacked = Tensor::Host(rounds.empty() ? info.dtype : rounds[0].dtype(), Shape(std::span<const int64_t>(dims)));
+    auto* to = static_cast<std::byte*>(stacked.raw());
+    for (const Tensor& round : rounds) {
+      std::copy_n(static_cast<const std::byte*>(round.raw()), round.bytes(), to);
+      to += round.bytes();
+    }
+    return stacked;
   }
 
   void Use(ValueId id) {
@@ -190,11 +234,10 @@ ErrorFigures Worse(const ErrorFigures& a, const ErrorFigures& b) {
 class PlanSide final : public ReferenceListener {
  public:
   PlanSide(Executable& executable, std::string path, AlignState& state) : executable_(executable), path_(std::move(path)), state_(state) {
-    const Graph& graph = executable.graph();
     for (const PlanStep& step : executable.steps()) {
       for (int slot : step.inputs) Want(slot);
       for (int slot : step.outputs) Want(slot);
-      if (step.node >= 0 && graph.nodes[static_cast<size_t>(step.node)].branches.empty()) ++state_.total;
+      if (step.node >= 0 && (step.branch_inputs.empty() || step.schema->name == "Loop")) ++state_.total;
     }
   }
 
@@ -264,7 +307,7 @@ class PlanSide final : public ReferenceListener {
   }
 
   bool Ready(const PlanStep& step) const {
-    if (!step.branch_inputs.empty()) return false;  // waits for EnterBranch
+    if (!step.branch_inputs.empty() && step.schema->name != "Loop") return false;  // waits for EnterBranch
     for (const auto* list : {&step.inputs, &step.outputs}) {
       for (int slot : *list) {
         if (slot >= 0 && Judged(slot) && store_.count(NameOf(slot)) == 0) return false;
