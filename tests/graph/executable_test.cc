@@ -117,6 +117,36 @@ TEST(Executable, ARunAllocatesNothingAfterWarmUp) {
   }
 }
 
+// One node of each kind that the models above lack.
+ModelBuilder ManyOps() {
+  ModelBuilder m;
+  m.Input("x", {"2", "4", "6", "8"}).Floats("scales", Shape{4}, {1, 1, 2, 2}).Ints("b", {1}).Ints("e", {4}).Ints("a", {2}).Ints("pads", {0, 0, 1, 1, 0, 0, 1, 1});
+  m.Constant("k", RandomTensor(Shape{8, 3}, 1)).Ints("big", {2, 4, 6, 8}).Constant("rows", Tensor::FromValues(Shape{2}, std::vector<int64_t>{2, 0}));
+  m.Node("Transpose", {"x"}, {"t"}, {AttrInts("perm", {0, 3, 2, 1})}).Node("Resize", {"x", "", "scales"}, {"up"}, {AttrString("mode", "linear")});
+  m.Node("Slice", {"x", "b", "e", "a"}, {"sl"}).Node("Pad", {"x", "pads"}, {"pd"}).Node("MatMul", {"x", "k"}, {"mm"}).Node("Softmax", {"mm"}, {"sm"});
+  m.Node("ReduceMean", {"x"}, {"rm"}, {AttrInts("axes", {1, 3}), AttrInt("keepdims", 1)}).Node("Sub", {"x", "rm"}, {"cen"}).Node("Concat", {"x", "cen"}, {"cc"}, {AttrInt("axis", 1)});
+  m.Node("MaxPool", {"cc"}, {"mp"}, {AttrInts("kernel_shape", {2, 2})}).Node("AveragePool", {"cc"}, {"ap"}, {AttrInts("kernel_shape", {2, 2})}).Node("GlobalAveragePool", {"cc"}, {"ga"});
+  m.Node("Gather", {"x", "rows"}, {"gt"}, {AttrInt("axis", 2)}).Node("Expand", {"rm", "big"}, {"ex"}).Node("Split", {"x"}, {"s1", "s2"}, {AttrInt("axis", 1)});
+  m.Node("Where", {"mask", "x", "cen"}, {"wh"}).Node("LeakyRelu", {"s2"}, {"lr"}).Node("Cast", {"x"}, {"ca"}, {AttrInt("to", 10)});
+  m.Input("mask", {"1", "1", "6", "8"}, DType::kBool);
+  for (const char* name : {"t", "up", "sl", "pd", "sm", "mp", "ap", "ga", "gt", "ex", "s1", "lr", "wh"}) m.Output(name);
+  m.Output("ca", DType::kFloat16);
+  return m;
+}
+
+TEST(Executable, NoKernelOfACommonOpAllocates) {
+  const Graph g = Compiled(ManyOps().Import());
+  Executable executable(Shared(g), OpenDevice("cpu:0"), {});
+  const auto stream = OneThread();
+  const auto inputs = InputsOf(g);
+  executable.BindInputs(inputs);
+  for (int i = 0; i < 2; ++i) executable.Run(*stream, inputs);
+  for (size_t s = 0; s < executable.steps().size(); ++s) {
+    const PlanStep& step = executable.steps()[s];
+    EXPECT_EQ(OwnAllocations([&] { executable.RunStep(s, *stream); }), 0U) << step.schema->name << ", kernel " << step.kernel->name;
+  }
+}
+
 TEST(Executable, WeightsAreNeverCopiedAfterLoad) {
   const std::string path = std::string(WHIMBREL_TEST_DATA) + "/derived/rnet_extdata/model.onnx";
   const Graph imported = ImportOnnx(path);

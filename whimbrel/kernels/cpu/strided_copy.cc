@@ -23,8 +23,12 @@ StridedBlock SortAndMerge(const StridedBlock& block) {
   for (size_t d = 0; d < static_cast<size_t>(block.rank); ++d) {
     if (block.dims[d] != 1) order[kept++] = d;
   }
-  std::stable_sort(order.begin(), order.begin() + kept,
-                   [&](size_t a, size_t b) { return block.out_strides[a] > block.out_strides[b]; });
+  // Insertion keeps axes of equal strides in order; std::stable_sort would allocate a buffer.
+  for (size_t i = 1; i < kept; ++i) {
+    for (size_t k = i; k > 0 && block.out_strides[order[k - 1]] < block.out_strides[order[k]]; --k) {
+      std::swap(order[k - 1], order[k]);
+    }
+  }
   for (size_t i = 0; i < kept; ++i) {
     const size_t d = order[i];
     if (sorted.rank > 0) {

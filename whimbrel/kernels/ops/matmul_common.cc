@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace whimbrel {
 namespace {
 
@@ -62,18 +64,27 @@ double MatMulGeometry::macs() const {
          static_cast<double>(depth) * static_cast<double>(cols);
 }
 
+// Called by kernels at each run: no Dims, which allocate, unless there is an error to word.
 MatMulGeometry MakeMatMulGeometry(std::string_view op, const Shape& a, const Shape& b,
                                   bool transpose_a, bool transpose_b) {
-  const Product p = Fit(op, ToDims(a), ToDims(b), transpose_a, transpose_b);
+  const auto refuse = [&] {
+    Fit(op, ToDims(a), ToDims(b), transpose_a, transpose_b);
+    throw Error(Code::kInternal, "MatMul: shapes that fit were refused");
+  };
+  if (a.rank() == 0 || b.rank() == 0) refuse();
+  const bool swap_a = transpose_a && a.rank() > 1;
+  const bool swap_b = transpose_b && b.rank() > 1;
   MatMulGeometry g;
-  g.batch = ToShape(p.batch);
-  g.a_batch = ToShape(p.a.batch);
-  g.b_batch = ToShape(p.b.batch);
-  g.rows = p.a.rows.value();
-  g.depth = p.a.cols.value();
-  g.cols = p.b.cols.value();
-  const bool swap_a = transpose_a && !p.a.vector;
-  const bool swap_b = transpose_b && !p.b.vector;
+  g.rows = a.rank() == 1 ? 1 : a[swap_a ? -1 : -2];
+  g.depth = a[swap_a ? -2 : -1];
+  g.cols = b.rank() == 1 ? 1 : b[swap_b ? -2 : -1];
+  const int64_t b_depth = b.rank() == 1 ? b[0] : b[swap_b ? -1 : -2];
+  const auto batch_of = [](const Shape& s) {
+    return Shape(s.dims().first(static_cast<size_t>(std::max(s.rank() - 2, 0))));
+  };
+  g.a_batch = batch_of(a);
+  g.b_batch = batch_of(b);
+  if (g.depth != b_depth || !BroadcastShapes(g.a_batch, g.b_batch, &g.batch)) refuse();
   g.a_row_stride = swap_a ? 1 : g.depth;
   g.a_depth_stride = swap_a ? g.rows : 1;
   g.b_depth_stride = swap_b ? 1 : g.cols;
