@@ -92,8 +92,8 @@ void MutateModel(const std::string& name, int rounds) {
   EXPECT_LT(PeakResidentBytes(), size_t{4} << 30);
 }
 
-TEST(Mutation, ExternalDataModelNeverCrashes) { MutateModel("rnet_extdata", 250); }
-TEST(Mutation, NmsTailNeverCrashes) { MutateModel("yolox_tail_nms", 250); }
+TEST(Mutation, ExternalDataModelNeverCrashes) { MutateModel("rnet_extdata", static_cast<int>(Rounds(250))); }
+TEST(Mutation, NmsTailNeverCrashes) { MutateModel("yolox_tail_nms", static_cast<int>(Rounds(250))); }
 
 // Single fields of a small model with control flow set to odd values: reaches deeper than flipped bytes.
 TEST(Mutation, OddFieldsNeverCrash) {
@@ -111,7 +111,7 @@ TEST(Mutation, OddFieldsNeverCrash) {
   ASSERT_TRUE(Drive(m.Bytes(), ""));
   constexpr std::array<int64_t, 14> kOdd{0, -1, -2, 1, 2, 7, 64, 1000, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 40, int64_t{1} << 62};
   std::mt19937 random(3);
-  for (int round = 0; round < 1500; ++round) {
+  for (int round = 0; round < static_cast<int>(Rounds(1500)); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     onnx::ModelProto mutant = m.proto();
     auto* g = mutant.mutable_graph();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
@@ -249,6 +250,12 @@ inline ::testing::AssertionResult Close(const Tensor& a, const Tensor& b, double
     }
   }
   return ::testing::AssertionSuccess();
+}
+
+// Rounds of a randomised test: more by hand with WHIMBREL_TEST_ROUNDS.
+inline uint32_t Rounds(uint32_t usual) {
+  const char* word = std::getenv("WHIMBREL_TEST_ROUNDS");
+  return word == nullptr ? usual : static_cast<uint32_t>(std::max(1, std::atoi(word)));
 }
 
 template <typename F>

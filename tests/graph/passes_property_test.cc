@@ -241,7 +241,7 @@ void CheckSeed(uint32_t seed) {
 }
 
 TEST(PassesProperty, RandomGraphsGiveTheSameWithAndWithout) {
-  for (uint32_t seed = 0; seed < 600; ++seed) {
+  for (uint32_t seed = 0; seed < Rounds(600); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     CheckSeed(seed);
     if (::testing::Test::HasFatalFailure()) return;
@@ -251,7 +251,7 @@ TEST(PassesProperty, RandomGraphsGiveTheSameWithAndWithout) {
 // In-place steps, views and offsets: after each run every intermediate value that a later step reads is
 // what it should be. Watches the arena directly: a value must not change between its step and its last use.
 TEST(PlanProperty, NoStepWritesOverAValueThatIsStillNeeded) {
-  for (uint32_t seed = 1000; seed < 1300; ++seed) {
+  for (uint32_t seed = 1000; seed < 1000 + Rounds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomModel random(seed);
     const Graph graph = Compiled(random.model().Import(), seed % 2 == 0);
