@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "whimbrel/graph/graph.h"
+#include "whimbrel/tensor/npy.h"
 #include "whimbrel/tensor/tensor_proto.h"
 
 namespace whimbrel {
@@ -24,9 +27,11 @@ namespace fs = std::filesystem;
 struct Options {
   std::string directory;
   std::string filter;
-  std::string device = "cpu:0";
   std::string skips = WHIMBREL_SKIP_LIST;
   bool quiet = false;  // failures and the count only
+  // For scripts/fuzz_vs_ort.py: outputs go to WRITE/NAME/SET_K.npy and are compared with nothing but a second run.
+  std::string write;
+  SessionOptions session;
 };
 
 struct Outcome {
@@ -91,6 +96,38 @@ std::string Difference(const Tensor& got, const Tensor& want) {
   return "";
 }
 
+// Every bit, -0.0 and NaN too: a second run must repeat the first.
+bool SameBits(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+Outcome WriteCase(const fs::path& folder, const Options& options) {
+  const std::string name = folder.filename().string();
+  try {
+    const auto session = Session::Open((folder / "model.onnx").string(), options.session);
+    fs::create_directories(fs::path(options.write) / name);
+    std::vector<fs::path> sets;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.is_directory()) sets.push_back(entry.path());
+    }
+    std::sort(sets.begin(), sets.end());
+    for (const fs::path& set : sets) {
+      std::vector<Tensor> inputs;
+      for (size_t j = 0; j < session->inputs().size(); ++j) inputs.push_back(ReadTensorProtoFile((set / fmt::format("input_{}.pb", j)).string()));
+      const std::vector<Tensor> got = session->Run(inputs);
+      const std::vector<Tensor> again = session->Run(inputs);
+      for (size_t k = 0; k < got.size(); ++k) {
+        if (!SameBits(got[k], again[k])) return {Outcome::Kind::kFail, fmt::format("{} output {}: a second run gave other bits", set.filename().string(), k)};
+        WriteNpy((fs::path(options.write) / name / fmt::format("{}_{}.npy", set.filename().string(), k)).string(), got[k]);
+      }
+    }
+  } catch (const Error& e) {
+    return {e.code() == Code::kUnsupported ? Outcome::Kind::kSkip : Outcome::Kind::kFail, e.what()};
+  }
+  return {Outcome::Kind::kPass, ""};
+}
+
 std::vector<Tensor> ReadTensors(const fs::path& folder, const std::string& kind, size_t count) {
   std::vector<Tensor> tensors(count);
   for (size_t j = 0; j < count; ++j) {
@@ -124,7 +161,7 @@ Outcome RunCase(const fs::path& folder, const Options& options, const std::set<s
   }
   if (sets.empty()) return {Outcome::Kind::kFail, "no test_data_set_* in the folder"};
   try {
-    const auto session = Session::Open(model, {.device = options.device});
+    const auto session = Session::Open(model, options.session);
     for (const auto& [inputs, outputs] : sets) {
       const std::vector<Tensor> got = session->Run(inputs);
       for (size_t k = 0; k < outputs.size(); ++k) {
@@ -157,10 +194,11 @@ int RunAll(const Options& options) {
   for (const fs::path& folder : cases) {
     const std::string name = folder.filename().string();
     const auto skip = skips.find(name);
-    const Outcome outcome = skip != skips.end() ? Outcome{Outcome::Kind::kSkip, skip->second} : RunCase(folder, options, options.filter.empty() ? nullptr : &filter);
+    const Outcome outcome = skip != skips.end() ? Outcome{Outcome::Kind::kSkip, skip->second} : (options.write.empty() ? RunCase(folder, options, options.filter.empty() ? nullptr : &filter) : WriteCase(folder, options));
     const bool fail = outcome.kind == Outcome::Kind::kFail;
     if (!options.quiet || fail) {
       fmt::print("{} {}{}{}\n", outcome.kind == Outcome::Kind::kPass ? "PASS" : (fail ? "FAIL" : "SKIP"), name, outcome.text.empty() ? "" : ": ", outcome.text);
+      std::fflush(stdout);  // a crash must not take the names before it along
     }
     passed += outcome.kind == Outcome::Kind::kPass ? 1 : 0;
     failed += fail ? 1 : 0;
@@ -180,14 +218,21 @@ int RunAll(const Options& options) {
 int main(int argc, char** argv) {
   whimbrel::Options options;
   const auto usage = [] {
-    fmt::print(stderr, "usage: onnx_backend_runner DIR [--filter FILE] [--device D] [--skips FILE] [--quiet]\n");
+    fmt::print(stderr,
+               "usage: onnx_backend_runner DIR [--filter FILE] [--device D] [--threads N] [--fusion-switch-file FILE] [--reference]\n"
+               "                           [--skips FILE] [--quiet] [--write DIR]\n");
     return 2;
   };
+  std::string switches;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool has_value = i + 1 < argc;
     if (word == "--filter" && has_value) options.filter = argv[++i];
-    else if (word == "--device" && has_value) options.device = argv[++i];
+    else if (word == "--device" && has_value) options.session.device = argv[++i];
+    else if (word == "--threads" && has_value) options.session.threads = std::atoi(argv[++i]);
+    else if (word == "--fusion-switch-file" && has_value) switches = argv[++i];
+    else if (word == "--reference") options.session.only_reference = true;
+    else if (word == "--write" && has_value) options.write = argv[++i];
     else if (word == "--skips" && has_value) options.skips = argv[++i];
     else if (word == "--quiet") options.quiet = true;
     else if (!word.empty() && word[0] != '-' && options.directory.empty()) options.directory = word;
@@ -195,6 +240,7 @@ int main(int argc, char** argv) {
   }
   if (options.directory.empty()) return usage();
   try {
+    if (!switches.empty()) options.session.switches = whimbrel::FusionSwitches::FromFile(switches);
     return whimbrel::RunAll(options);
   } catch (const whimbrel::Error& e) {
     fmt::print(stderr, "onnx_backend_runner: {}\n", e.what());
