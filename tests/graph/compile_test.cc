@@ -19,7 +19,8 @@ ModelBuilder ConvRelu() {
 
 TEST(FusionSwitches, ReadTheVendorsFileForm) {
   const auto s = FusionSwitches::FromJson(
-      R"({"Switch":{"GraphFusion":{"ConvBnAct":"off","MatMulBiasAct":"on"},"UBFusion":{"Any":"off"}}})", "f");
+      R"({"Switch":{"GraphFusion":{"ConvBnAct":"off","MatMulBiasAct":"on"},"UBFusion":{"Any":"off"}}})",
+      "f");
   EXPECT_FALSE(s.on("ConvBnAct"));
   EXPECT_TRUE(s.on("MatMulBiasAct"));
   EXPECT_EQ(s.ToText(), "ConvBnAct=off");
@@ -30,12 +31,15 @@ TEST(FusionSwitches, AllComesFirstWhateverTheOrder) {
   for (const char* text : {R"({"Switch":{"GraphFusion":{"ALL":"off","ConvBnAct":"on"}}})",
                            R"({"Switch":{"GraphFusion":{"ConvBnAct":"on","ALL":"off"}}})"}) {
     const auto s = FusionSwitches::FromJson(text, "f");
-    for (const Pass& pass : Passes()) EXPECT_EQ(s.on(pass.name), pass.name == "ConvBnAct") << pass.name;
+    for (const Pass& pass : Passes())
+      EXPECT_EQ(s.on(pass.name), pass.name == "ConvBnAct") << pass.name;
   }
 }
 
 TEST(FusionSwitches, UnknownPassNamesTheNearest) {
-  const Error e = ErrorFrom([] { FusionSwitches::FromJson(R"({"Switch":{"GraphFusion":{"ConvBnAkt":"off"}}})", "f.cfg"); });
+  const Error e = ErrorFrom([] {
+    FusionSwitches::FromJson(R"({"Switch":{"GraphFusion":{"ConvBnAkt":"off"}}})", "f.cfg");
+  });
   EXPECT_EQ(e.code(), Code::kInvalidArgument);
   EXPECT_THAT(e.what(), HasSubstr("f.cfg"));
   EXPECT_THAT(e.hint(), HasSubstr("ConvBnAct"));
@@ -44,9 +48,11 @@ TEST(FusionSwitches, UnknownPassNamesTheNearest) {
 }
 
 TEST(FusionSwitches, OtherFormsAreRefusedInWords) {
-  for (const char* text : {"", "[]", "{}", "3", R"({"Switch":3})", R"({"Switch":[1]})", R"({"Switch":{"GraphFusion":[]}})",
-                           R"({"Switch":{"GraphFusion":{"ConvBnAct":false}}})", R"({"Switch":{"GraphFusion":{"ConvBnAct":"OFF"}}})",
-                           R"({"Switch":{"Other":{}}})", R"({"Switch":{"GraphFusion":{"ConvBnAct":"off"})"}) {
+  for (const char* text :
+       {"", "[]", "{}", "3", R"({"Switch":3})", R"({"Switch":[1]})",
+        R"({"Switch":{"GraphFusion":[]}})", R"({"Switch":{"GraphFusion":{"ConvBnAct":false}}})",
+        R"({"Switch":{"GraphFusion":{"ConvBnAct":"OFF"}}})", R"({"Switch":{"Other":{}}})",
+        R"({"Switch":{"GraphFusion":{"ConvBnAct":"off"})"}) {
     const Error e = ErrorFrom([&] { FusionSwitches::FromJson(text, "f"); });
     EXPECT_EQ(e.code(), Code::kInvalidData) << text << ": " << e.what();
   }
@@ -82,12 +88,15 @@ TEST(CompileGraph, LeavesTheImportedGraphAsItWas) {
 
 TEST(CompileGraph, RefusesShapesThatDoNotFit) {
   const Graph graph = ConvRelu().Import();
-  const auto error = [&](const InputShape& s) { return ErrorFrom([&] { CompileGraph(graph, At({s})); }); };
+  const auto error = [&](const InputShape& s) {
+    return ErrorFrom([&] { CompileGraph(graph, At({s})); });
+  };
   const Error name = error({"y", Shape{1}});
   EXPECT_EQ(name.code(), Code::kInvalidArgument);
   EXPECT_THAT(name.what(), HasSubstr("no input y"));
   EXPECT_THAT(error({"x", Shape{1, 3, 8}}).what(), HasSubstr("rank"));
-  EXPECT_THAT(error({"x", Shape{1, 4, 8, 8}}).what(), HasSubstr("dimension 1 is 3 in the model, 4 was given"));
+  EXPECT_THAT(error({"x", Shape{1, 4, 8, 8}}).what(),
+              HasSubstr("dimension 1 is 3 in the model, 4 was given"));
 }
 
 TEST(CompileGraph, OneSymbolHasOneValue) {
@@ -95,7 +104,9 @@ TEST(CompileGraph, OneSymbolHasOneValue) {
   m.Input("a", {"N", "2"}).Input("b", {"N", "2"}).Input("s", {"K", "K"});
   m.Node("Add", {"a", "b"}, {"y"}).Node("Relu", {"s"}, {"z"}).Output("y").Output("z");
   const Graph graph = m.Import();
-  const Error two = ErrorFrom([&] { CompileGraph(graph, At({{"a", Shape{2, 2}}, {"b", Shape{3, 2}}})); });
+  const Error two = ErrorFrom([&] {
+    CompileGraph(graph, At({{"a", Shape{2, 2}}, {"b", Shape{3, 2}}}));
+  });
   EXPECT_EQ(two.code(), Code::kInvalidArgument);
   EXPECT_THAT(two.what(), HasSubstr("N is 2 already"));
   EXPECT_THROW(CompileGraph(graph, At({{"s", Shape{2, 3}}})), Error);
@@ -105,10 +116,14 @@ TEST(CompileGraph, OneSymbolHasOneValue) {
 
 TEST(CompileGraph, RefusesUnknownOpsByName) {
   ModelBuilder m;
-  m.Input("x", {"1"}).Node("Frobnicate", {"x"}, {"h"}, {}, "com.example").Node("Frobnicate", {"h"}, {"y"}, {}, "com.example").Output("y");
+  m.Input("x", {"1"})
+      .Node("Frobnicate", {"x"}, {"h"}, {}, "com.example")
+      .Node("Frobnicate", {"h"}, {"y"}, {}, "com.example")
+      .Output("y");
   const Error e = ErrorFrom([&] { CompileGraph(m.Import(), {}); });
   EXPECT_EQ(e.code(), Code::kUnsupported);
-  for (const char* word : {"Frobnicate", "com.example", "version 1", "Frobnicate_h", "1 more"}) EXPECT_THAT(e.what(), HasSubstr(word));
+  for (const char* word : {"Frobnicate", "com.example", "version 1", "Frobnicate_h", "1 more"})
+    EXPECT_THAT(e.what(), HasSubstr(word));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Executables: no allocation after warm-up, copies counted one by one, outputs that stay, dynamic steps, branches.
+// Executables: no allocation after warm-up, copies counted one by one, outputs that stay, dynamic
+// steps, branches.
 
 #include "whimbrel/graph/executable.h"
 
@@ -9,10 +10,12 @@
 #include <new>
 
 #include "tests/graph/model_builder.h"
+
 #include "whimbrel/base/file.h"
 
-// Counts every allocation of the process while `counting`, whichever thread makes it. oneDNN puts the arguments
-// of each primitive into a small map of its own at every execution; those are told apart by their caller.
+// Counts every allocation of the process while `counting`, whichever thread makes it. oneDNN puts
+// the arguments of each primitive into a small map of its own at every execution; those are told
+// apart by their caller.
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<uint64_t> own_count{0};
@@ -21,10 +24,13 @@ std::atomic<uint64_t> onednn_count{0};
 void* Counted(size_t bytes, size_t alignment, void* caller) {
   if (counting.load(std::memory_order_relaxed)) {
     Dl_info info{};
-    const bool onednn = dladdr(caller, &info) != 0 && info.dli_fname != nullptr && std::strstr(info.dli_fname, "libdnnl") != nullptr;
+    const bool onednn = dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+                        std::strstr(info.dli_fname, "libdnnl") != nullptr;
     (onednn ? onednn_count : own_count).fetch_add(1, std::memory_order_relaxed);
   }
-  void* p = alignment <= alignof(std::max_align_t) ? std::malloc(bytes == 0 ? 1 : bytes) : std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
+  void* p = alignment <= alignof(std::max_align_t)
+                ? std::malloc(bytes == 0 ? 1 : bytes)
+                : std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
@@ -39,18 +45,42 @@ uint64_t OwnAllocations(F action) {
 }
 }  // namespace
 
-void* operator new(size_t bytes) { return Counted(bytes, 1, __builtin_return_address(0)); }
-void* operator new[](size_t bytes) { return Counted(bytes, 1, __builtin_return_address(0)); }
-void* operator new(size_t bytes, std::align_val_t a) { return Counted(bytes, static_cast<size_t>(a), __builtin_return_address(0)); }
-void* operator new[](size_t bytes, std::align_val_t a) { return Counted(bytes, static_cast<size_t>(a), __builtin_return_address(0)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+void* operator new(size_t bytes) {
+  return Counted(bytes, 1, __builtin_return_address(0));
+}
+void* operator new[](size_t bytes) {
+  return Counted(bytes, 1, __builtin_return_address(0));
+}
+void* operator new(size_t bytes, std::align_val_t a) {
+  return Counted(bytes, static_cast<size_t>(a), __builtin_return_address(0));
+}
+void* operator new[](size_t bytes, std::align_val_t a) {
+  return Counted(bytes, static_cast<size_t>(a), __builtin_return_address(0));
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
 
 namespace whimbrel {
 namespace {
@@ -60,7 +90,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-std::shared_ptr<const Graph> Shared(const Graph& graph) { return std::make_shared<const Graph>(CloneGraph(graph)); }
+std::shared_ptr<const Graph> Shared(const Graph& graph) {
+  return std::make_shared<const Graph>(CloneGraph(graph));
+}
 
 std::vector<Tensor> InputsOf(const Graph& graph) {
   std::vector<Tensor> inputs;
@@ -87,12 +119,16 @@ std::vector<StaticModel> StaticFloatModels() {
   std::vector<StaticModel> found;
   const char* cache = std::getenv("WHIMBREL_CACHE");
   const char* home = std::getenv("HOME");
-  const std::string root = cache != nullptr ? cache : home != nullptr ? std::string(home) + "/.cache/whimbrel" : "";
-  for (const auto& [name, shape] : {std::pair("mtcnn_rnet", Shape{2, 24, 24, 3}), std::pair("ppocr_cls", Shape{1, 3, 48, 192})}) {
+  const std::string root = cache != nullptr  ? cache
+                           : home != nullptr ? std::string(home) + "/.cache/whimbrel"
+                                             : "";
+  for (const auto& [name, shape] : {std::pair("mtcnn_rnet", Shape{2, 24, 24, 3}),
+                                    std::pair("ppocr_cls", Shape{1, 3, 48, 192})}) {
     const std::string path = root + "/models/" + name + "/model.onnx";
     if (FileExists(path)) found.push_back({path, shape});
   }
-  found.push_back({std::string(WHIMBREL_TEST_DATA) + "/derived/rnet_extdata/model.onnx", Shape{1, 24, 24, 3}});
+  found.push_back(
+      {std::string(WHIMBREL_TEST_DATA) + "/derived/rnet_extdata/model.onnx", Shape{1, 24, 24, 3}});
   return found;
 }
 
@@ -100,7 +136,8 @@ TEST(Executable, ARunAllocatesNothingAfterWarmUp) {
   for (const StaticModel& model : StaticFloatModels()) {
     SCOPED_TRACE(model.path);
     const Graph imported = ImportOnnx(model.path);
-    const auto compiled = CompileGraph(imported, At({{imported.value(imported.inputs[0]).name, model.shape}}));
+    const auto compiled =
+        CompileGraph(imported, At({{imported.value(imported.inputs[0]).name, model.shape}}));
     const auto device = OpenDevice("cpu:0");
     for (int threads : {1, 2}) {
       Executable executable(compiled.graph, device, {});
@@ -120,16 +157,37 @@ TEST(Executable, ARunAllocatesNothingAfterWarmUp) {
 // One node of each kind that the models above lack.
 ModelBuilder ManyOps() {
   ModelBuilder m;
-  m.Input("x", {"2", "4", "6", "8"}).Floats("scales", Shape{4}, {1, 1, 2, 2}).Ints("b", {1}).Ints("e", {4}).Ints("a", {2}).Ints("pads", {0, 0, 1, 1, 0, 0, 1, 1});
-  m.Constant("k", RandomTensor(Shape{8, 3}, 1)).Ints("big", {2, 4, 6, 8}).Constant("rows", Tensor::FromValues(Shape{2}, std::vector<int64_t>{2, 0}));
-  m.Node("Transpose", {"x"}, {"t"}, {AttrInts("perm", {0, 3, 2, 1})}).Node("Resize", {"x", "", "scales"}, {"up"}, {AttrString("mode", "linear")});
-  m.Node("Slice", {"x", "b", "e", "a"}, {"sl"}).Node("Pad", {"x", "pads"}, {"pd"}).Node("MatMul", {"x", "k"}, {"mm"}).Node("Softmax", {"mm"}, {"sm"});
-  m.Node("ReduceMean", {"x"}, {"rm"}, {AttrInts("axes", {1, 3}), AttrInt("keepdims", 1)}).Node("Sub", {"x", "rm"}, {"cen"}).Node("Concat", {"x", "cen"}, {"cc"}, {AttrInt("axis", 1)});
-  m.Node("MaxPool", {"cc"}, {"mp"}, {AttrInts("kernel_shape", {2, 2})}).Node("AveragePool", {"cc"}, {"ap"}, {AttrInts("kernel_shape", {2, 2})}).Node("GlobalAveragePool", {"cc"}, {"ga"});
-  m.Node("Gather", {"x", "rows"}, {"gt"}, {AttrInt("axis", 2)}).Node("Expand", {"rm", "big"}, {"ex"}).Node("Split", {"x"}, {"s1", "s2"}, {AttrInt("axis", 1)});
-  m.Node("Where", {"mask", "x", "cen"}, {"wh"}).Node("LeakyRelu", {"s2"}, {"lr"}).Node("Cast", {"x"}, {"ca"}, {AttrInt("to", 10)});
+  m.Input("x", {"2", "4", "6", "8"})
+      .Floats("scales", Shape{4}, {1, 1, 2, 2})
+      .Ints("b", {1})
+      .Ints("e", {4})
+      .Ints("a", {2})
+      .Ints("pads", {0, 0, 1, 1, 0, 0, 1, 1});
+  m.Constant("k", RandomTensor(Shape{8, 3}, 1))
+      .Ints("big", {2, 4, 6, 8})
+      .Constant("rows", Tensor::FromValues(Shape{2}, std::vector<int64_t>{2, 0}));
+  m.Node("Transpose", {"x"}, {"t"}, {AttrInts("perm", {0, 3, 2, 1})})
+      .Node("Resize", {"x", "", "scales"}, {"up"}, {AttrString("mode", "linear")});
+  m.Node("Slice", {"x", "b", "e", "a"}, {"sl"})
+      .Node("Pad", {"x", "pads"}, {"pd"})
+      .Node("MatMul", {"x", "k"}, {"mm"})
+      .Node("Softmax", {"mm"}, {"sm"});
+  m.Node("ReduceMean", {"x"}, {"rm"}, {AttrInts("axes", {1, 3}), AttrInt("keepdims", 1)})
+      .Node("Sub", {"x", "rm"}, {"cen"})
+      .Node("Concat", {"x", "cen"}, {"cc"}, {AttrInt("axis", 1)});
+  m.Node("MaxPool", {"cc"}, {"mp"}, {AttrInts("kernel_shape", {2, 2})})
+      .Node("AveragePool", {"cc"}, {"ap"}, {AttrInts("kernel_shape", {2, 2})})
+      .Node("GlobalAveragePool", {"cc"}, {"ga"});
+  m.Node("Gather", {"x", "rows"}, {"gt"}, {AttrInt("axis", 2)})
+      .Node("Expand", {"rm", "big"}, {"ex"})
+      .Node("Split", {"x"}, {"s1", "s2"}, {AttrInt("axis", 1)});
+  m.Node("Where", {"mask", "x", "cen"}, {"wh"})
+      .Node("LeakyRelu", {"s2"}, {"lr"})
+      .Node("Cast", {"x"}, {"ca"}, {AttrInt("to", 10)});
   m.Input("mask", {"1", "1", "6", "8"}, DType::kBool);
-  for (const char* name : {"t", "up", "sl", "pd", "sm", "mp", "ap", "ga", "gt", "ex", "s1", "lr", "wh"}) m.Output(name);
+  for (const char* name :
+       {"t", "up", "sl", "pd", "sm", "mp", "ap", "ga", "gt", "ex", "s1", "lr", "wh"})
+    m.Output(name);
   m.Output("ca", DType::kFloat16);
   return m;
 }
@@ -143,7 +201,8 @@ TEST(Executable, NoKernelOfACommonOpAllocates) {
   for (int i = 0; i < 2; ++i) executable.Run(*stream, inputs);
   for (size_t s = 0; s < executable.steps().size(); ++s) {
     const PlanStep& step = executable.steps()[s];
-    EXPECT_EQ(OwnAllocations([&] { executable.RunStep(s, *stream); }), 0U) << step.schema->name << ", kernel " << step.kernel->name;
+    EXPECT_EQ(OwnAllocations([&] { executable.RunStep(s, *stream); }), 0U)
+        << step.schema->name << ", kernel " << step.kernel->name;
   }
 }
 
@@ -165,7 +224,12 @@ TEST(Executable, WeightsAreNeverCopiedAfterLoad) {
 
 ModelBuilder AddExp() {
   ModelBuilder m;
-  m.Input("x", {"4", "5"}).Input("z", {"5"}).Node("Add", {"x", "z"}, {"a"}).Node("Exp", {"a"}, {"y"}).Output("y").Output("a");
+  m.Input("x", {"4", "5"})
+      .Input("z", {"5"})
+      .Node("Add", {"x", "z"}, {"a"})
+      .Node("Exp", {"a"}, {"y"})
+      .Output("y")
+      .Output("a");
   return m;
 }
 
@@ -175,7 +239,8 @@ TEST(Executable, AMisalignedInputIsOneCountedCopyAndOneLine) {
   const auto stream = OneThread();
   Executable executable(Shared(g), device, {});
   const Tensor room = RandomTensor(Shape{24}, 1);
-  std::vector<Tensor> inputs{Tensor(DType::kFloat, Shape{4, 5}, room.buffer(), 4), RandomTensor(Shape{5}, 2)};
+  std::vector<Tensor> inputs{Tensor(DType::kFloat, Shape{4, 5}, room.buffer(), 4),
+                             RandomTensor(Shape{5}, 2)};
   const CopyStats before = device->copies();
   executable.Run(*stream, inputs);
   CopyStats after = device->copies();
@@ -183,7 +248,8 @@ TEST(Executable, AMisalignedInputIsOneCountedCopyAndOneLine) {
   EXPECT_EQ(after.alignment_bytes - before.alignment_bytes, 80U);
   ASSERT_THAT(executable.advice(), SizeIs(1));
   EXPECT_THAT(executable.advice()[0], HasSubstr("input x: 80 bytes"));
-  EXPECT_FLOAT_EQ(executable.output(0).data<float>()[7], std::exp(room.data<float>()[8] + inputs[1].data<float>()[2]));
+  EXPECT_FLOAT_EQ(executable.output(0).data<float>()[7],
+                  std::exp(room.data<float>()[8] + inputs[1].data<float>()[2]));
   executable.Run(*stream, inputs);
   EXPECT_EQ(device->copies().alignment_bytes - after.alignment_bytes, 80U);  // once a run
   EXPECT_THAT(executable.advice(), SizeIs(1));                               // said once
@@ -198,14 +264,21 @@ TEST(Executable, AMisalignedInputIsOneCountedCopyAndOneLine) {
 
 TEST(Executable, AStagedInputThatIsAnOutputLivesToTheEnd) {
   ModelBuilder m;
-  m.Input("x", {"64"}).Node("Neg", {"x"}, {"a"}).Node("Softmax", {"a"}, {"b"}).Node("Softmax", {"b"}, {"c"}).Node("Softmax", {"c"}, {"y"}).Output("y").Output("x");
+  m.Input("x", {"64"})
+      .Node("Neg", {"x"}, {"a"})
+      .Node("Softmax", {"a"}, {"b"})
+      .Node("Softmax", {"b"}, {"c"})
+      .Node("Softmax", {"c"}, {"y"})
+      .Output("y")
+      .Output("x");
   const Graph g = Compiled(m.Import());
   Executable executable(Shared(g), OpenDevice("cpu:0"), {});
   const Tensor room = RandomTensor(Shape{65}, 1);
   const auto stream = OneThread();
   const std::vector<Tensor> inputs{Tensor(DType::kFloat, Shape{64}, room.buffer(), 4)};
   executable.Run(*stream, inputs);
-  for (int i = 0; i < 64; ++i) ASSERT_EQ(executable.output(1).data<float>()[i], room.data<float>()[i + 1]);
+  for (int i = 0; i < 64; ++i)
+    ASSERT_EQ(executable.output(1).data<float>()[i], room.data<float>()[i + 1]);
 }
 
 TEST(Executable, WrongInputsAreRefusedByName) {
@@ -222,11 +295,14 @@ TEST(Executable, WrongInputsAreRefusedByName) {
   EXPECT_THAT(error({x}), HasSubstr("1 inputs given, the model takes 2"));
   EXPECT_THAT(error({x, z, z}), HasSubstr("3 inputs given"));
   EXPECT_THAT(error({x, Tensor()}), HasSubstr("input z is missing"));
-  EXPECT_THAT(error({x, RandomTensor(Shape{4}, 1)}), HasSubstr("input z: expected float32[5], got float32[4]"));
-  EXPECT_THAT(error({Tensor::Host(DType::kDouble, Shape{4, 5}), z}), HasSubstr("expected float32[4, 5], got float64[4, 5]"));
+  EXPECT_THAT(error({x, RandomTensor(Shape{4}, 1)}),
+              HasSubstr("input z: expected float32[5], got float32[4]"));
+  EXPECT_THAT(error({Tensor::Host(DType::kDouble, Shape{4, 5}), z}),
+              HasSubstr("expected float32[4, 5], got float64[4, 5]"));
   EXPECT_THAT(error({x, z.Reshaped(Shape{1, 5})}), HasSubstr("input z"));
   const Tensor room = Tensor::Host(DType::kFloat, Shape{4, 5, 1});
-  EXPECT_THAT(error({room.WithLayout(Shape{4, 5, 1}, Layout::kChannelsLast), z}), HasSubstr("input x"));
+  EXPECT_THAT(error({room.WithLayout(Shape{4, 5, 1}, Layout::kChannelsLast), z}),
+              HasSubstr("input x"));
   executable.Run(*stream, std::vector<Tensor>{x, z});  // and goes on
 }
 
@@ -261,7 +337,8 @@ TEST(Executable, ExecutablesOfOneGraphDoNotDisturbEachOther) {
 }
 
 TEST(Executable, MemoryFiguresAddUp) {
-  const auto compiled = CompileGraph(ImportOnnx(std::string(WHIMBREL_TEST_DATA) + "/derived/rnet_extdata/model.onnx"), {});
+  const auto compiled = CompileGraph(
+      ImportOnnx(std::string(WHIMBREL_TEST_DATA) + "/derived/rnet_extdata/model.onnx"), {});
   Executable executable(compiled.graph, OpenDevice("cpu:0"), {});
   const ExecutableMemory m = executable.memory();
   EXPECT_EQ(m.arena_bytes, executable.plan().memory.arena_bytes);
@@ -272,7 +349,11 @@ TEST(Executable, MemoryFiguresAddUp) {
 TEST(Executable, TooMuchMemoryIsAnErrorWithTheFigures) {
   const auto device = OpenDevice("cpu:0");
   ModelBuilder m;
-  m.Input("x", {"1000", "1"}).Input("z", {"1", "5000"}).Node("Add", {"x", "z"}, {"a"}).Node("Softmax", {"a"}, {"y"}).Output("y");
+  m.Input("x", {"1000", "1"})
+      .Input("z", {"1", "5000"})
+      .Node("Add", {"x", "z"}, {"a"})
+      .Node("Softmax", {"a"}, {"y"})
+      .Output("y");
   const Graph g = Compiled(m.Import());
   device->SetMemoryLimit(device->memory().current_bytes + 1000000);
   const Error e = ErrorFrom([&] { Executable(Shared(g), device, {}); });
@@ -284,12 +365,22 @@ TEST(Executable, TooMuchMemoryIsAnErrorWithTheFigures) {
 // boxes -> NMS -> its count and indices, used by what follows.
 ModelBuilder Nms() {
   ModelBuilder m;
-  m.Input("boxes", {"1", "4", "4"}).Input("scores", {"1", "1", "4"}).Constant("max", Tensor::Scalar(int64_t{10})).Constant("iou", Tensor::Scalar(0.5F)).Constant("thr", Tensor::Scalar(0.3F));
+  m.Input("boxes", {"1", "4", "4"})
+      .Input("scores", {"1", "1", "4"})
+      .Constant("max", Tensor::Scalar(int64_t{10}))
+      .Constant("iou", Tensor::Scalar(0.5F))
+      .Constant("thr", Tensor::Scalar(0.3F));
   m.Ints("axes", {0}).Ints("two", {2}).Ints("minus", {-1}).Floats("zero", Shape{1}, {0});
   m.Node("NonMaxSuppression", {"boxes", "scores", "max", "iou", "thr"}, {"sel"});
-  m.Node("Shape", {"sel"}, {"dims"}).Node("Cast", {"dims"}, {"fdims"}, {AttrInt("to", 1)}).Node("Unsqueeze", {"fdims", "axes"}, {"view"}).Node("Neg", {"view"}, {"neg"});
-  m.Node("Gather", {"sel", "two"}, {"idx"}, {AttrInt("axis", 1)}).Node("Reshape", {"idx", "minus"}, {"flat"}).Node("Cast", {"flat"}, {"f"}, {AttrInt("to", 1)});
-  m.Node("Concat", {"f", "zero"}, {"cat"}, {AttrInt("axis", 0)}).Node("ReduceMax", {"cat"}, {"top"}, {AttrInts("axes", {0}), AttrInt("keepdims", 1)});
+  m.Node("Shape", {"sel"}, {"dims"})
+      .Node("Cast", {"dims"}, {"fdims"}, {AttrInt("to", 1)})
+      .Node("Unsqueeze", {"fdims", "axes"}, {"view"})
+      .Node("Neg", {"view"}, {"neg"});
+  m.Node("Gather", {"sel", "two"}, {"idx"}, {AttrInt("axis", 1)})
+      .Node("Reshape", {"idx", "minus"}, {"flat"})
+      .Node("Cast", {"flat"}, {"f"}, {AttrInt("to", 1)});
+  m.Node("Concat", {"f", "zero"}, {"cat"}, {AttrInt("axis", 0)})
+      .Node("ReduceMax", {"cat"}, {"top"}, {AttrInts("axes", {0}), AttrInt("keepdims", 1)});
   m.Output("sel", DType::kInt64).Output("neg").Output("top").Output("f");
   return m;
 }
@@ -299,15 +390,19 @@ TEST(Executable, StepsWithShapesKnownAtRunTimeOnly) {
   for (bool reference : {false, true}) {
     Executable executable(Shared(g), OpenDevice("cpu:0"), {.only_reference = reference});
     const auto stream = OneThread();
-    const Tensor boxes = Tensor::FromValues(Shape{1, 4, 4}, std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1.1F, 3, 3, 4, 4, 6, 6, 7, 7});
+    const Tensor boxes = Tensor::FromValues(
+        Shape{1, 4, 4}, std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1.1F, 3, 3, 4, 4, 6, 6, 7, 7});
     for (int round = 0; round < 3; ++round) {
       // 3 boxes remain, then none, then 1.
-      const std::vector<std::vector<float>> scores{{0.9F, 0.8F, 0.7F, 0.6F}, {0, 0, 0, 0}, {0, 0, 0, 0.9F}};
+      const std::vector<std::vector<float>> scores{
+          {0.9F, 0.8F, 0.7F, 0.6F}, {0, 0, 0, 0}, {0, 0, 0, 0.9F}};
       const std::vector<int64_t> counts{3, 0, 1};
       const auto r = static_cast<size_t>(round);
-      executable.Run(*stream, std::vector<Tensor>{boxes, Tensor::FromValues(Shape{1, 1, 4}, scores[r])});
+      executable.Run(*stream,
+                     std::vector<Tensor>{boxes, Tensor::FromValues(Shape{1, 1, 4}, scores[r])});
       EXPECT_EQ(executable.output(0).shape(), (Shape{counts[r], 3}));
-      EXPECT_THAT(executable.output(1).values<float>(), ElementsAre(-static_cast<float>(counts[r]), -3));
+      EXPECT_THAT(executable.output(1).values<float>(),
+                  ElementsAre(-static_cast<float>(counts[r]), -3));
       EXPECT_THAT(executable.output(2).values<float>(), ElementsAre(counts[r] == 0 ? 0 : 3));
       EXPECT_EQ(executable.output(3).shape(), (Shape{counts[r]}));
     }
@@ -315,15 +410,21 @@ TEST(Executable, StepsWithShapesKnownAtRunTimeOnly) {
 }
 
 TEST(Executable, KnownOutputsOfDynamicStepsMayBeConvolved) {
-  // sel has an open dim; what Slice-free reduction gives of it is static and goes into a channels-last kernel.
+  // sel has an open dim; what Slice-free reduction gives of it is static and goes into a
+  // channels-last kernel.
   ModelBuilder m = Nms();
   m.proto().mutable_graph()->clear_output();
-  m.Ints("image", {1, 1, 1, 1}).Constant("w", RandomTensor(Shape{4, 1, 1, 1}, 1)).Node("Reshape", {"top", "image"}, {"r"});
+  m.Ints("image", {1, 1, 1, 1})
+      .Constant("w", RandomTensor(Shape{4, 1, 1, 1}, 1))
+      .Node("Reshape", {"top", "image"}, {"r"});
   m.Node("Conv", {"r", "w"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
   const Graph g = Compiled(m.Import());
-  const Tensor boxes = Tensor::FromValues(Shape{1, 4, 4}, std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1.1F, 3, 3, 4, 4, 6, 6, 7, 7});
-  const std::vector<Tensor> inputs{boxes, Tensor::FromValues(Shape{1, 1, 4}, std::vector<float>{0, 0, 0.5F, 0})};
-  EXPECT_TRUE(Close(RunPlan(g, inputs)[0], RunNodeByNode(Compiled(m.Import(), false), inputs)[0], 1e-5));
+  const Tensor boxes = Tensor::FromValues(
+      Shape{1, 4, 4}, std::vector<float>{0, 0, 1, 1, 0, 0, 1, 1.1F, 3, 3, 4, 4, 6, 6, 7, 7});
+  const std::vector<Tensor> inputs{
+      boxes, Tensor::FromValues(Shape{1, 1, 4}, std::vector<float>{0, 0, 0.5F, 0})};
+  EXPECT_TRUE(
+      Close(RunPlan(g, inputs)[0], RunNodeByNode(Compiled(m.Import(), false), inputs)[0], 1e-5));
 }
 
 TEST(Executable, ManyDynamicRunsDoNotGrow) {
@@ -341,10 +442,18 @@ TEST(Executable, ManyDynamicRunsDoNotGrow) {
 // Outputs of the two branches differ in shape: what follows is dynamic.
 ModelBuilder UnevenIf() {
   ModelBuilder m;
-  m.Input("c", std::vector<std::string>{}, DType::kBool).Input("x", {"4", "3"}).Ints("b", {1}).Ints("e", {2}).Node("Neg", {"x"}, {"n"});
-  const auto then_branch = BranchOf([](GraphBuilder& g) { g.Node("Exp", {"n"}, {"t"}).Output("t"); });
-  const auto else_branch = BranchOf([](GraphBuilder& g) { g.Node("Slice", {"n", "b", "e"}, {"s"}).Node("Tanh", {"s"}, {"u"}).Output("u"); });
-  m.Node("If", {"c"}, {"y"}, {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)});
+  m.Input("c", std::vector<std::string>{}, DType::kBool)
+      .Input("x", {"4", "3"})
+      .Ints("b", {1})
+      .Ints("e", {2})
+      .Node("Neg", {"x"}, {"n"});
+  const auto then_branch =
+      BranchOf([](GraphBuilder& g) { g.Node("Exp", {"n"}, {"t"}).Output("t"); });
+  const auto else_branch = BranchOf([](GraphBuilder& g) {
+    g.Node("Slice", {"n", "b", "e"}, {"s"}).Node("Tanh", {"s"}, {"u"}).Output("u");
+  });
+  m.Node("If", {"c"}, {"y"},
+         {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)});
   m.Node("ReduceSum", {"y"}, {"sum"}, {AttrInt("keepdims", 0)}).Output("y").Output("sum");
   return m;
 }
@@ -358,7 +467,8 @@ TEST(Executable, BranchesOfDifferentShapes) {
     executable.Run(*stream, std::vector<Tensor>{Tensor::Scalar(c), x});
     const Tensor& y = executable.output(0);
     EXPECT_EQ(y.shape(), (c ? Shape{4, 3} : Shape{1, 3}));
-    EXPECT_NEAR(y.data<float>()[1], c ? std::exp(-x.data<float>()[1]) : std::tanh(-x.data<float>()[4]), 1e-5);
+    EXPECT_NEAR(y.data<float>()[1],
+                c ? std::exp(-x.data<float>()[1]) : std::tanh(-x.data<float>()[4]), 1e-5);
     double sum = 0;
     for (float v : y.values<float>()) sum += v;
     EXPECT_NEAR(executable.output(1).data<float>()[0], sum, 1e-4);
@@ -367,10 +477,17 @@ TEST(Executable, BranchesOfDifferentShapes) {
 
 TEST(Executable, EqualBranchesAreStaticAndAllocateNothing) {
   ModelBuilder m;
-  m.Input("c", std::vector<std::string>{}, DType::kBool).Input("x", {"4", "3"}).Node("Neg", {"x"}, {"n"});
-  const auto then_branch = BranchOf([](GraphBuilder& g) { g.Node("Exp", {"n"}, {"t"}).Output("t"); });
+  m.Input("c", std::vector<std::string>{}, DType::kBool)
+      .Input("x", {"4", "3"})
+      .Node("Neg", {"x"}, {"n"});
+  const auto then_branch =
+      BranchOf([](GraphBuilder& g) { g.Node("Exp", {"n"}, {"t"}).Output("t"); });
   const auto else_branch = BranchOf([](GraphBuilder& g) { g.Output("n"); });
-  m.Node("If", {"c"}, {"y"}, {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)}).Node("Neg", {"y"}, {"z"}).Output("z").Output("n");
+  m.Node("If", {"c"}, {"y"},
+         {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)})
+      .Node("Neg", {"y"}, {"z"})
+      .Output("z")
+      .Output("n");
   const Graph g = Compiled(m.Import());
   const auto device = OpenDevice("cpu:0");
   Executable executable(Shared(g), device, {});
@@ -392,7 +509,11 @@ TEST(Executable, EqualBranchesAreStaticAndAllocateNothing) {
 
 TEST(Executable, RunStepOnGivesPlainTensors) {
   ModelBuilder m;
-  m.Input("x", {"1", "4", "6", "6"}).Constant("w", RandomTensor(Shape{8, 4, 3, 3}, 1)).Node("Conv", {"x", "w"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
+  m.Input("x", {"1", "4", "6", "6"})
+      .Constant("w", RandomTensor(Shape{8, 4, 3, 3}, 1))
+      .Node("Conv", {"x", "w"}, {"c"})
+      .Node("Relu", {"c"}, {"y"})
+      .Output("y");
   const Graph g = Compiled(m.Import());
   Executable executable(Shared(g), OpenDevice("cpu:0"), {});
   const auto stream = OneThread();
@@ -418,26 +539,40 @@ TEST(Executable, ObserversSeeEveryStep) {
   Recorder recorder;
   executable.SetObserver(&recorder);
   const auto stream = OneThread();
-  executable.Run(*stream, std::vector<Tensor>{RandomTensor(Shape{4, 5}, 1), RandomTensor(Shape{5}, 2)});
+  executable.Run(*stream,
+                 std::vector<Tensor>{RandomTensor(Shape{4, 5}, 1), RandomTensor(Shape{5}, 2)});
   EXPECT_THAT(recorder.order, ElementsAre(0, 0, 1, -1));
 }
 
 TEST(Executable, EmptyTensorsRun) {
   ModelBuilder m;
-  m.Input("x", {"N", "3"}).Constant("w", RandomTensor(Shape{3, 2}, 1)).Node("MatMul", {"x", "w"}, {"c"}).Node("Relu", {"c"}, {"r"}).Node("Exp", {"r"}, {"y"}).Output("y");
-  const auto out = RunPlan(Compiled(m.Import(), true, {{"x", Shape{0, 3}}}), {RandomTensor(Shape{0, 3}, 1)});
+  m.Input("x", {"N", "3"})
+      .Constant("w", RandomTensor(Shape{3, 2}, 1))
+      .Node("MatMul", {"x", "w"}, {"c"})
+      .Node("Relu", {"c"}, {"r"})
+      .Node("Exp", {"r"}, {"y"})
+      .Output("y");
+  const auto out =
+      RunPlan(Compiled(m.Import(), true, {{"x", Shape{0, 3}}}), {RandomTensor(Shape{0, 3}, 1)});
   EXPECT_EQ(out[0].shape(), (Shape{0, 2}));
 }
 
 TEST(Executable, AKernelsErrorReachesTheCallerAndTheNextRunWorks) {
   ModelBuilder m;
-  m.Input("x", {"4"}).Input("i", {"2"}, DType::kInt64).Node("Gather", {"x", "i"}, {"y"}).Output("y");
+  m.Input("x", {"4"})
+      .Input("i", {"2"}, DType::kInt64)
+      .Node("Gather", {"x", "i"}, {"y"})
+      .Output("y");
   const Graph g = Compiled(m.Import());
   Executable executable(Shared(g), OpenDevice("cpu:0"), {});
   const auto stream = OneThread();
   const Tensor x = RandomTensor(Shape{4}, 1);
-  EXPECT_THROW(executable.Run(*stream, std::vector<Tensor>{x, Tensor::FromValues(Shape{2}, std::vector<int64_t>{0, 9})}), Error);
-  executable.Run(*stream, std::vector<Tensor>{x, Tensor::FromValues(Shape{2}, std::vector<int64_t>{3, -1})});
+  EXPECT_THROW(
+      executable.Run(*stream, std::vector<Tensor>{x, Tensor::FromValues(
+                                                         Shape{2}, std::vector<int64_t>{0, 9})}),
+      Error);
+  executable.Run(*stream,
+                 std::vector<Tensor>{x, Tensor::FromValues(Shape{2}, std::vector<int64_t>{3, -1})});
   EXPECT_EQ(executable.output(0).data<float>()[1], x.data<float>()[3]);
 }
 

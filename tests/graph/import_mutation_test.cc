@@ -1,4 +1,5 @@
-// Mutated models: import, inference, compilation and one run answer with Error or succeed, in bounded time and memory.
+// Mutated models: import, inference, compilation and one run answer with Error or succeed, in
+// bounded time and memory.
 
 #include <chrono>
 #include <fstream>
@@ -6,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "tests/graph/model_builder.h"
+
 #include "whimbrel/base/file.h"
 
 namespace whimbrel {
@@ -57,7 +59,9 @@ std::string Mutant(const std::string& bytes, uint32_t seed) {
   std::mt19937 random(seed);
   std::string m = bytes;
   switch (seed % 5) {
-    case 0: m.resize(random() % bytes.size()); break;
+    case 0:
+      m.resize(random() % bytes.size());
+      break;
     case 1:  // a piece twice
       m.insert(random() % m.size(), bytes.substr(random() % bytes.size(), random() % 200));
       break;
@@ -68,8 +72,10 @@ std::string Mutant(const std::string& bytes, uint32_t seed) {
       for (unsigned i = 0; i <= random() % 4; ++i) {
         const size_t edge = std::min<size_t>(m.size(), 4000);
         size_t at = random() % m.size();
-        if (random() % 2 == 0) at = random() % 2 == 0 ? random() % edge : m.size() - 1 - random() % edge;
-        m[at] = random() % 3 == 0 ? static_cast<char>(m[at] ^ (1 << (random() % 8))) : static_cast<char>(random());
+        if (random() % 2 == 0)
+          at = random() % 2 == 0 ? random() % edge : m.size() - 1 - random() % edge;
+        m[at] = random() % 3 == 0 ? static_cast<char>(m[at] ^ (1 << (random() % 8)))
+                                  : static_cast<char>(random());
       }
   }
   return m;
@@ -88,28 +94,58 @@ void MutateModel(const std::string& name, int rounds) {
     EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(20));
   }
   ::testing::Test::RecordProperty("ran", ran);
-  ::testing::Test::RecordProperty("seconds", static_cast<int>(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+  ::testing::Test::RecordProperty(
+      "seconds",
+      static_cast<int>(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
   EXPECT_LT(PeakResidentBytes(), size_t{4} << 30);
 }
 
-TEST(Mutation, ExternalDataModelNeverCrashes) { MutateModel("rnet_extdata", static_cast<int>(Rounds(250))); }
-TEST(Mutation, NmsTailNeverCrashes) { MutateModel("yolox_tail_nms", static_cast<int>(Rounds(250))); }
+TEST(Mutation, ExternalDataModelNeverCrashes) {
+  MutateModel("rnet_extdata", static_cast<int>(Rounds(250)));
+}
+TEST(Mutation, NmsTailNeverCrashes) {
+  MutateModel("yolox_tail_nms", static_cast<int>(Rounds(250)));
+}
 
-// Single fields of a small model with control flow set to odd values: reaches deeper than flipped bytes.
+// Single fields of a small model with control flow set to odd values: reaches deeper than flipped
+// bytes.
 TEST(Mutation, OddFieldsNeverCrash) {
   ModelBuilder m;
   m.Input("x", {"2", "3", "8", "8"}).Input("c", std::vector<std::string>{}, DType::kBool);
-  m.Constant("w", RandomTensor(Shape{4, 3, 3, 3}, 1)).Ints("shape", {2, -1}).Floats("scales", Shape{4}, {1, 1, 2, 2});
-  m.Node("Conv", {"x", "w"}, {"conv"}, {AttrInts("pads", {1, 1, 1, 1}), AttrInts("strides", {1, 1}), AttrInt("group", 1), AttrInts("dilations", {1, 1})});
+  m.Constant("w", RandomTensor(Shape{4, 3, 3, 3}, 1))
+      .Ints("shape", {2, -1})
+      .Floats("scales", Shape{4}, {1, 1, 2, 2});
+  m.Node("Conv", {"x", "w"}, {"conv"},
+         {AttrInts("pads", {1, 1, 1, 1}), AttrInts("strides", {1, 1}), AttrInt("group", 1),
+          AttrInts("dilations", {1, 1})});
   m.Node("Resize", {"conv", "", "scales"}, {"up"}, {AttrString("mode", "linear")});
   m.Node("Reshape", {"up", "shape"}, {"flat"}).Node("Shape", {"flat"}, {"dims"});
-  const auto then_branch = BranchOf([](GraphBuilder& g) { g.Node("Relu", {"flat"}, {"t"}).Output("t"); });
-  const auto else_branch = BranchOf([](GraphBuilder& g) { g.Node("Softmax", {"flat"}, {"e"}, {AttrInt("axis", -1)}).Output("e"); });
-  m.Node("If", {"c"}, {"y"}, {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)});
-  m.Node("Concat", {"y", "flat"}, {"z"}, {AttrInt("axis", 1)}).Node("MaxPool", {"conv"}, {"p"}, {AttrInts("kernel_shape", {2, 2})});
+  const auto then_branch =
+      BranchOf([](GraphBuilder& g) { g.Node("Relu", {"flat"}, {"t"}).Output("t"); });
+  const auto else_branch = BranchOf([](GraphBuilder& g) {
+    g.Node("Softmax", {"flat"}, {"e"}, {AttrInt("axis", -1)}).Output("e");
+  });
+  m.Node("If", {"c"}, {"y"},
+         {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)});
+  m.Node("Concat", {"y", "flat"}, {"z"}, {AttrInt("axis", 1)})
+      .Node("MaxPool", {"conv"}, {"p"}, {AttrInts("kernel_shape", {2, 2})});
   m.Output("z").Output("p").Output("dims", DType::kInt64);
   ASSERT_TRUE(Drive(m.Bytes(), ""));
-  constexpr std::array<int64_t, 14> kOdd{0, -1, -2, 1, 2, 7, 64, 1000, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 40, int64_t{1} << 62};
+  constexpr std::array<int64_t, 14> kOdd{0,
+                                         -1,
+                                         -2,
+                                         1,
+                                         2,
+                                         7,
+                                         64,
+                                         1000,
+                                         INT32_MAX,
+                                         INT32_MIN,
+                                         INT64_MAX,
+                                         INT64_MIN,
+                                         int64_t{1} << 40,
+                                         int64_t{1} << 62};
   std::mt19937 random(3);
   for (int round = 0; round < static_cast<int>(Rounds(1500)); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
@@ -118,28 +154,56 @@ TEST(Mutation, OddFieldsNeverCrash) {
     const int64_t odd = kOdd[random() % kOdd.size()];
     auto* node = g->mutable_node(static_cast<int>(random() % g->node_size()));
     switch (random() % 8) {
-      case 0: g->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(static_cast<int>(random() % 4))->set_dim_value(odd); break;
-      case 1: g->mutable_input(static_cast<int>(random() % 2))->mutable_type()->mutable_tensor_type()->set_elem_type(static_cast<int>(random() % 18)); break;
+      case 0:
+        g->mutable_input(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->mutable_shape()
+            ->mutable_dim(static_cast<int>(random() % 4))
+            ->set_dim_value(odd);
+        break;
+      case 1:
+        g->mutable_input(static_cast<int>(random() % 2))
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->set_elem_type(static_cast<int>(random() % 18));
+        break;
       case 2:
         if (node->attribute_size() > 0) {
           auto* a = node->mutable_attribute(static_cast<int>(random() % node->attribute_size()));
-          if (a->ints_size() > 0) a->set_ints(static_cast<int>(random() % a->ints_size()), odd);
-          else if (a->has_i()) a->set_i(odd);
+          if (a->ints_size() > 0)
+            a->set_ints(static_cast<int>(random() % a->ints_size()), odd);
+          else if (a->has_i())
+            a->set_i(odd);
         }
         break;
       case 3:
         if (node->attribute_size() > 0) {
           auto* a = node->mutable_attribute(static_cast<int>(random() % node->attribute_size()));
-          if (random() % 2 == 0) a->add_ints(odd);
-          else a->clear_ints();
+          if (random() % 2 == 0)
+            a->add_ints(odd);
+          else
+            a->clear_ints();
         }
         break;
-      case 4: *g->mutable_initializer(1) = ToProto("shape", Tensor::FromValues(Shape{2}, std::vector<int64_t>{odd, kOdd[random() % kOdd.size()]})); break;
-      case 5: *g->mutable_initializer(2) = ToProto("scales", Tensor::FromValues(Shape{4}, std::vector<float>{1, 1, static_cast<float>(odd), 2})); break;
-      case 6:
-        if (node->input_size() > 0) node->set_input(static_cast<int>(random() % node->input_size()), std::array<const char*, 8>{"x", "w", "shape", "c", "flat", "conv", "", "scales"}[random() % 8]);
+      case 4:
+        *g->mutable_initializer(1) = ToProto(
+            "shape",
+            Tensor::FromValues(Shape{2}, std::vector<int64_t>{odd, kOdd[random() % kOdd.size()]}));
         break;
-      default: mutant.mutable_opset_import(0)->set_version(static_cast<int64_t>(random() % 25));
+      case 5:
+        *g->mutable_initializer(2) = ToProto(
+            "scales",
+            Tensor::FromValues(Shape{4}, std::vector<float>{1, 1, static_cast<float>(odd), 2}));
+        break;
+      case 6:
+        if (node->input_size() > 0)
+          node->set_input(static_cast<int>(random() % node->input_size()),
+                          std::array<const char*, 8>{"x", "w", "shape", "c", "flat", "conv", "",
+                                                     "scales"}[random() % 8]);
+        break;
+      default:
+        mutant.mutable_opset_import(0)->set_version(static_cast<int64_t>(random() % 25));
     }
     Drive(mutant.SerializeAsString(), "");
   }

@@ -27,7 +27,8 @@ inline onnx::TensorProto ToProto(const std::string& name, const Tensor& tensor) 
   return proto;
 }
 
-inline onnx::AttributeProto Named(const std::string& name, onnx::AttributeProto::AttributeType type) {
+inline onnx::AttributeProto Named(const std::string& name,
+                                  onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto a;
   a.set_name(name);
   a.set_type(type);
@@ -131,7 +132,8 @@ class GraphBuilder {
 
 class ModelBuilder : public GraphBuilder {
  public:
-  explicit ModelBuilder(int opset = 13) : ModelBuilder(std::make_unique<onnx::ModelProto>(), opset) {}
+  explicit ModelBuilder(int opset = 13)
+      : ModelBuilder(std::make_unique<onnx::ModelProto>(), opset) {}
   onnx::ModelProto& proto() { return *model_; }
   std::string Bytes() const { return model_->SerializeAsString(); }
   Graph Import(const std::string& directory = "") const;
@@ -179,7 +181,8 @@ inline CompileOptions At(std::vector<InputShape> shapes) {
 
 inline Graph Compiled(const Graph& imported, bool optimize = true,
                       const std::vector<InputShape>& shapes = {}) {
-  return CloneGraph(*CompileGraph(imported, {.shapes = shapes, .switches = {}, .optimize = optimize}).graph);
+  return CloneGraph(
+      *CompileGraph(imported, {.shapes = shapes, .switches = {}, .optimize = optimize}).graph);
 }
 
 inline std::vector<std::string> OpsOf(const Graph& graph) {
@@ -199,7 +202,8 @@ inline std::vector<Tensor> RunPlan(const Graph& compiled, const std::vector<Tens
   const auto stream = OneThread();
   executable.Run(*stream, inputs);
   std::vector<Tensor> outputs;
-  for (size_t i = 0; i < executable.outputs(); ++i) outputs.push_back(CopyPlain(executable.output(i)));
+  for (size_t i = 0; i < executable.outputs(); ++i)
+    outputs.push_back(CopyPlain(executable.output(i)));
   return outputs;
 }
 
@@ -237,16 +241,17 @@ inline std::vector<Tensor> RunNodeByNode(const Graph& graph, const std::vector<T
 // |a - b| <= tolerance * max(1, |b|), NaN equals NaN.
 inline ::testing::AssertionResult Close(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) {
-    return ::testing::AssertionFailure() << DTypeName(a.dtype()) << ToString(a.shape()) << " is not "
-                                         << DTypeName(b.dtype()) << ToString(b.shape());
+    return ::testing::AssertionFailure()
+           << DTypeName(a.dtype()) << ToString(a.shape()) << " is not " << DTypeName(b.dtype())
+           << ToString(b.shape());
   }
   for (int64_t i = 0; i < a.elements(); ++i) {
     const double x = ElementAsDouble(a, i);
     const double y = ElementAsDouble(b, i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     if (!(std::fabs(x - y) <= tolerance * std::max(1.0, std::fabs(y)))) {
-      return ::testing::AssertionFailure() << "element " << i << " of " << ToString(a.shape()) << ": "
-                                           << x << " against " << y;
+      return ::testing::AssertionFailure()
+             << "element " << i << " of " << ToString(a.shape()) << ": " << x << " against " << y;
     }
   }
   return ::testing::AssertionSuccess();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/graph/model_builder.h"
+
 #include "whimbrel/base/file.h"
 
 namespace whimbrel {
@@ -26,13 +27,20 @@ Error ImportError(const std::string& bytes) {
 
 TEST(OnnxImport, PutsUnsortedNodesInOrder) {
   ModelBuilder m;
-  m.Input("x", {"2"}).Node("Neg", {"b"}, {"y"}).Node("Exp", {"a"}, {"b"}).Node("Relu", {"x"}, {"a"}).Output("y");
+  m.Input("x", {"2"})
+      .Node("Neg", {"b"}, {"y"})
+      .Node("Exp", {"a"}, {"b"})
+      .Node("Relu", {"x"}, {"a"})
+      .Output("y");
   EXPECT_THAT(OpsOf(m.Import()), ElementsAre("Relu", "Exp", "Neg"));
 }
 
 TEST(OnnxImport, KeepsTheModelsOrderWhereItIsValid) {
   ModelBuilder m;
-  m.Input("x", {"2"}).Node("Neg", {"x"}, {"a"}).Node("Exp", {"x"}, {"b"}).Node("Relu", {"x"}, {"c"});
+  m.Input("x", {"2"})
+      .Node("Neg", {"x"}, {"a"})
+      .Node("Exp", {"x"}, {"b"})
+      .Node("Relu", {"x"}, {"c"});
   m.Node("Sum", {"c", "b", "a"}, {"y"}).Output("y");
   EXPECT_THAT(OpsOf(m.Import()), ElementsAre("Neg", "Exp", "Relu", "Sum"));
 }
@@ -50,7 +58,11 @@ TEST(OnnxImport, OrdersNodesBeforeTheBranchesThatUseThem) {
 TEST(OnnxImport, NamesANodeOfTheCycle) {
   ModelBuilder m;
   // Only a and b are in it; "behind" waits for them.
-  m.Input("x", {"2"}).Node("Neg", {"b"}, {"behind"}).Node("Add", {"x", "b"}, {"a"}).Node("Exp", {"a"}, {"b"}).Output("behind");
+  m.Input("x", {"2"})
+      .Node("Neg", {"b"}, {"behind"})
+      .Node("Add", {"x", "b"}, {"a"})
+      .Node("Exp", {"a"}, {"b"})
+      .Output("behind");
   const Error e = ImportError(m);
   EXPECT_EQ(e.code(), Code::kInvalidData);
   EXPECT_THAT(e.what(), HasSubstr("cycle"));
@@ -83,7 +95,11 @@ TEST(OnnxImport, RefusesValuesDefinedTwiceOrNever) {
 
 TEST(OnnxImport, NodesOfOneNameGetNamesOfTheirOwn) {
   ModelBuilder m;
-  m.Input("x", {"2"}).Node("Neg", {"x"}, {"a"}).Node("Neg", {"a"}, {"b"}).Node("Neg", {"b"}, {"y"}).Output("y");
+  m.Input("x", {"2"})
+      .Node("Neg", {"x"}, {"a"})
+      .Node("Neg", {"a"}, {"b"})
+      .Node("Neg", {"b"}, {"y"})
+      .Output("y");
   for (auto& node : *m.proto().mutable_graph()->mutable_node()) node.set_name("same");
   m.proto().mutable_graph()->mutable_node(2)->clear_name();
   const Graph g = m.Import();
@@ -94,7 +110,11 @@ TEST(OnnxImport, NodesOfOneNameGetNamesOfTheirOwn) {
 
 TEST(OnnxImport, InitializersListedAsInputsAreNoInputs) {
   ModelBuilder m;
-  m.Input("x", {"2"}).Input("w", {"2"}).Floats("w", Shape{2}, {1, 2}).Node("Add", {"x", "w"}, {"y"}).Output("y");
+  m.Input("x", {"2"})
+      .Input("w", {"2"})
+      .Floats("w", Shape{2}, {1, 2})
+      .Node("Add", {"x", "w"}, {"y"})
+      .Output("y");
   const Graph g = m.Import();
   ASSERT_EQ(g.inputs.size(), 1U);
   EXPECT_EQ(g.value(g.inputs[0]).name, "x");
@@ -146,33 +166,49 @@ TEST(OnnxImport, UnknownOpsAndDomainsAreNamed) {
   auto* custom = m.proto().add_opset_import();
   custom->set_domain("com.example");
   custom->set_version(4);
-  m.Input("x", {"2"}).Node("Twist", {"x"}, {"a"}, {}, "com.example").Node("NoSuchOp", {"a"}, {"y"}).Output("y");
+  m.Input("x", {"2"})
+      .Node("Twist", {"x"}, {"a"}, {}, "com.example")
+      .Node("NoSuchOp", {"a"}, {"y"})
+      .Output("y");
   const Graph g = m.Import();  // scan wants to see it
   EXPECT_EQ(g.nodes[0].schema, nullptr);
   const Error e = ErrorFrom([&] { RequireKnownOps(g); });
-  for (const char* word : {"Twist", "com.example", "version 4", "Twist_a", "1 more"}) EXPECT_THAT(e.what(), HasSubstr(word));
+  for (const char* word : {"Twist", "com.example", "version 4", "Twist_a", "1 more"})
+    EXPECT_THAT(e.what(), HasSubstr(word));
 }
 
 TEST(OnnxImport, TheStandardDomainHasTwoSpellings) {
   ModelBuilder m;
   m.proto().mutable_opset_import(0)->set_domain("ai.onnx");
-  m.Input("x", {"2"}).Node("Neg", {"x"}, {"a"}, {}, "ai.onnx").Node("Neg", {"a"}, {"y"}).Output("y");
+  m.Input("x", {"2"})
+      .Node("Neg", {"x"}, {"a"}, {}, "ai.onnx")
+      .Node("Neg", {"a"}, {"y"})
+      .Output("y");
   RequireKnownOps(m.Import());
 }
 
 // then: if (c2) x + a else x; else: a. The inner branch captures over two levels.
 ModelBuilder NestedIf() {
   ModelBuilder m;
-  m.Input("c", std::vector<std::string>{}, DType::kBool).Input("c2", std::vector<std::string>{}, DType::kBool).Input("x", {"2"});
+  m.Input("c", std::vector<std::string>{}, DType::kBool)
+      .Input("c2", std::vector<std::string>{}, DType::kBool)
+      .Input("x", {"2"});
   m.Node("Neg", {"x"}, {"a"});
-  const auto inner_then = BranchOf([](GraphBuilder& g) { g.Node("Add", {"x", "a"}, {"it"}).Output("it"); });
+  const auto inner_then = BranchOf([](GraphBuilder& g) {
+    g.Node("Add", {"x", "a"}, {"it"}).Output("it");
+  });
   const auto inner_else = BranchOf([](GraphBuilder& g) { g.Output("x"); });
   const auto then_branch = BranchOf([&](GraphBuilder& g) {
-    g.Node("If", {"c2"}, {"inner"}, {AttrGraph("then_branch", inner_then), AttrGraph("else_branch", inner_else)}).Node("Exp", {"inner"}, {"t"}).Output("t");
+    g.Node("If", {"c2"}, {"inner"},
+           {AttrGraph("then_branch", inner_then), AttrGraph("else_branch", inner_else)})
+        .Node("Exp", {"inner"}, {"t"})
+        .Output("t");
   });
   const auto else_branch = BranchOf([](GraphBuilder& g) { g.Output("a"); });
   // else first: the order in the file says nothing.
-  m.Node("If", {"c"}, {"y"}, {AttrGraph("else_branch", else_branch), AttrGraph("then_branch", then_branch)}).Output("y");
+  m.Node("If", {"c"}, {"y"},
+         {AttrGraph("else_branch", else_branch), AttrGraph("then_branch", then_branch)})
+      .Output("y");
   return m;
 }
 
@@ -185,7 +221,9 @@ TEST(OnnxImport, CapturesReachOverTwoLevels) {
   EXPECT_EQ(then_branch.outer.size(), 3U);  // c2, x, a
   const Tensor x = Tensor::FromValues(Shape{2}, std::vector<float>{1, 2});
   const Graph compiled = Compiled(g);
-  const auto run = [&](bool c, bool c2) { return RunPlan(compiled, {Tensor::Scalar(c), Tensor::Scalar(c2), x})[0]; };
+  const auto run = [&](bool c, bool c2) {
+    return RunPlan(compiled, {Tensor::Scalar(c), Tensor::Scalar(c2), x})[0];
+  };
   EXPECT_FLOAT_EQ(run(true, true).data<float>()[1], 1);  // exp(x - x)
   EXPECT_FLOAT_EQ(run(true, false).data<float>()[1], std::exp(2.0F));
   EXPECT_FLOAT_EQ(run(false, true).data<float>()[1], -2);
@@ -194,18 +232,31 @@ TEST(OnnxImport, CapturesReachOverTwoLevels) {
 std::string Nested(int depth) {
   ModelBuilder m;
   m.Input("c", std::vector<std::string>{}, DType::kBool).Input("x", {"2"});
-  onnx::GraphProto graph = BranchOf([](GraphBuilder& g) { g.Node("Neg", {"x"}, {"o"}).Output("o"); });
+  onnx::GraphProto graph =
+      BranchOf([](GraphBuilder& g) { g.Node("Neg", {"x"}, {"o"}).Output("o"); });
   for (int i = 0; i < depth; ++i) {
     const std::string out = "o" + std::to_string(i);
-    graph = BranchOf([&](GraphBuilder& g) { g.Node("If", {"c"}, {out}, {AttrGraph("then_branch", graph), AttrGraph("else_branch", BranchOf([](GraphBuilder& e) { e.Output("x"); }))}).Output(out); });
+    graph = BranchOf([&](GraphBuilder& g) {
+      g.Node("If", {"c"}, {out},
+             {AttrGraph("then_branch", graph),
+              AttrGraph("else_branch", BranchOf([](GraphBuilder& e) { e.Output("x"); }))})
+          .Output(out);
+    });
   }
-  m.Node("If", {"c"}, {"y"}, {AttrGraph("then_branch", graph), AttrGraph("else_branch", BranchOf([](GraphBuilder& e) { e.Output("x"); }))}).Output("y");
+  m.Node("If", {"c"}, {"y"},
+         {AttrGraph("then_branch", graph),
+          AttrGraph("else_branch", BranchOf([](GraphBuilder& e) { e.Output("x"); }))})
+      .Output("y");
   return m.Bytes();
 }
 
 TEST(OnnxImport, NestingHasALimitAndSaysSo) {
   const Graph ten = ImportText(Nested(10));
-  EXPECT_FLOAT_EQ(RunPlan(Compiled(ten), {Tensor::Scalar(true), Tensor::FromValues(Shape{2}, std::vector<float>{1, 2})})[0].data<float>()[0], -1);
+  EXPECT_FLOAT_EQ(
+      RunPlan(Compiled(ten),
+              {Tensor::Scalar(true), Tensor::FromValues(Shape{2}, std::vector<float>{1, 2})})[0]
+          .data<float>()[0],
+      -1);
   ImportText(Nested(50));
   for (int depth : {64, 80, 300}) {
     const Error e = ImportError(Nested(depth));
@@ -245,10 +296,18 @@ TEST(OnnxImport, HugeShapesAreRefusedNotTried) {
   input.Input("x", {"4611686018427387904", "4"}).Node("Neg", {"x"}, {"y"}).Output("y");
   EXPECT_THROW(RunPlan(Compiled(input.Import()), {Tensor()}), Error);
   ModelBuilder arena;
-  arena.Input("x", {"100000", "1"}).Input("z", {"1", "100000000"}).Node("Add", {"x", "z"}, {"y"}).Node("Exp", {"y"}, {"e"}).Output("e");
+  arena.Input("x", {"100000", "1"})
+      .Input("z", {"1", "100000000"})
+      .Node("Add", {"x", "z"}, {"y"})
+      .Node("Exp", {"y"}, {"e"})
+      .Output("e");
   EXPECT_THROW(RunPlan(Compiled(arena.Import()), {Tensor(), Tensor()}), Error);
   ModelBuilder fill;
-  fill.Input("x", {"1"}).Ints("s", {100000, 100000, 100000}).Node("ConstantOfShape", {"s"}, {"f"}).Node("Add", {"f", "x"}, {"y"}).Output("y");
+  fill.Input("x", {"1"})
+      .Ints("s", {100000, 100000, 100000})
+      .Node("ConstantOfShape", {"s"}, {"f"})
+      .Node("Add", {"f", "x"}, {"y"})
+      .Output("y");
   EXPECT_THROW(RunPlan(Compiled(fill.Import()), {RandomTensor(Shape{1}, 1)}), Error);
 }
 
@@ -273,20 +332,29 @@ TEST(OnnxImport, EmptyTruncatedAndRandomFilesAreRefused) {
 }
 
 TEST(OnnxImport, PackedAndUnpackedFieldsReadAlike) {
-  // dims and int64_data of a TensorProto, ints of an AttributeProto, by hand: field << 3 | wire type.
+  // dims and int64_data of a TensorProto, ints of an AttributeProto, by hand: field << 3 | wire
+  // type.
   const auto varint = [](uint64_t v) {
     std::string s;
     for (; v >= 128; v >>= 7) s += static_cast<char>(v | 128);
     return s + static_cast<char>(v);
   };
-  const auto field = [&](int number, const std::string& payload) { return varint(static_cast<uint64_t>(number) << 3 | 2) + varint(payload.size()) + payload; };
-  const auto number = [&](int n, uint64_t v) { return varint(static_cast<uint64_t>(n) << 3) + varint(v); };
+  const auto field = [&](int number, const std::string& payload) {
+    return varint(static_cast<uint64_t>(number) << 3 | 2) + varint(payload.size()) + payload;
+  };
+  const auto number = [&](int n, uint64_t v) {
+    return varint(static_cast<uint64_t>(n) << 3) + varint(v);
+  };
   for (bool packed : {false, true}) {
     std::string tensor = packed ? field(1, varint(3)) : number(1, 3);
     tensor += number(2, 7) + field(8, "axes");
-    tensor += packed ? field(7, varint(5) + varint(6) + varint(7)) : number(7, 5) + number(7, 6) + number(7, 7);
+    tensor += packed ? field(7, varint(5) + varint(6) + varint(7))
+                     : number(7, 5) + number(7, 6) + number(7, 7);
     ModelBuilder m;
-    m.Input("x", {"2", "3"}).Node("Transpose", {"x"}, {"y"}).Output("y").Output("axes", DType::kInt64);
+    m.Input("x", {"2", "3"})
+        .Node("Transpose", {"x"}, {"y"})
+        .Output("y")
+        .Output("axes", DType::kInt64);
     std::string attribute = field(1, "perm") + number(20, 7);
     attribute += packed ? field(8, varint(1) + varint(0)) : number(8, 1) + number(8, 0);
     m.proto().mutable_graph()->mutable_node(0)->add_attribute()->ParseFromString(attribute);
@@ -301,8 +369,12 @@ TEST(OnnxImport, PackedAndUnpackedFieldsReadAlike) {
 
 TEST(OnnxImport, AttributesWithoutATypeTellByTheirField) {
   ModelBuilder m;
-  m.Input("x", {"2", "3"}).Node("Softmax", {"x"}, {"a"}, {AttrInt("axis", 0)}).Node("Transpose", {"a"}, {"y"}, {AttrInts("perm", {1, 0})}).Output("y");
-  for (auto& node : *m.proto().mutable_graph()->mutable_node()) node.mutable_attribute(0)->clear_type();
+  m.Input("x", {"2", "3"})
+      .Node("Softmax", {"x"}, {"a"}, {AttrInt("axis", 0)})
+      .Node("Transpose", {"a"}, {"y"}, {AttrInts("perm", {1, 0})})
+      .Output("y");
+  for (auto& node : *m.proto().mutable_graph()->mutable_node())
+    node.mutable_attribute(0)->clear_type();
   const Graph g = m.Import();
   EXPECT_EQ(g.nodes[0].attributes.Int("axis", 9), 0);
   EXPECT_EQ(g.nodes[1].attributes.Ints("perm").size(), 2U);
@@ -323,10 +395,15 @@ TEST(OnnxImport, OddPiecesAreRefusedInWords) {
   in->mutable_type()->mutable_sequence_type();
   EXPECT_THAT(ImportError(sequence).what(), HasSubstr("x is no tensor"));
   ModelBuilder rank;
-  rank.Input("x", {"1", "1", "1", "1", "1", "1", "1", "1", "1"}).Node("Neg", {"x"}, {"y"}).Output("y");
+  rank.Input("x", {"1", "1", "1", "1", "1", "1", "1", "1", "1"})
+      .Node("Neg", {"x"}, {"y"})
+      .Output("y");
   EXPECT_THAT(ImportError(rank).what(), HasSubstr("rank 9"));
   ModelBuilder optional;  // left-out inputs and outputs
-  optional.Input("x", {"2"}).Floats("hi", Shape{}, {1}).Node("Clip", {"x", "", "hi"}, {"y"}).Output("y");
+  optional.Input("x", {"2"})
+      .Floats("hi", Shape{}, {1})
+      .Node("Clip", {"x", "", "hi"}, {"y"})
+      .Output("y");
   EXPECT_EQ(optional.Import().nodes[0].inputs[1], kNoValue);
 }
 
@@ -347,7 +424,8 @@ class ExternalData : public ::testing::Test {
   void Write(const std::string& name, const std::string& bytes) const {
     std::ofstream(JoinPath(folder_, name), std::ios::binary) << bytes;
   }
-  static void MakeExternal(onnx::TensorProto* t, const std::string& location, int offset, int length) {
+  static void MakeExternal(onnx::TensorProto* t, const std::string& location, int offset,
+                           int length) {
     t->clear_raw_data();
     t->set_data_location(onnx::TensorProto::EXTERNAL);
     const auto add = [&](const std::string& key, const std::string& value) {
@@ -374,15 +452,18 @@ TEST_F(ReportsOfFiles, Row08ExternalDataLiesBesideTheModelNotInTheCurrentDirecto
   MakeExternal(m.proto().mutable_graph()->mutable_initializer(0), "weights.bin", 4, 8);
   Write("t/net.onnx", m.Bytes());
   Write("t/weights.bin", FloatBytes({9, 1, 2}));
-  Write("weights.bin", FloatBytes({7, 7, 7}));  // what a look-up in the current directory would find
+  Write("weights.bin",
+        FloatBytes({7, 7, 7}));  // what a look-up in the current directory would find
   std::filesystem::current_path(folder_);
   const Tensor zero = Tensor::FromValues(Shape{2}, std::vector<float>{0, 0});
-  for (const std::string& path : {std::string("t/net.onnx"), std::string("./t/net.onnx"), JoinPath(folder_, "t/net.onnx")}) {
+  for (const std::string& path :
+       {std::string("t/net.onnx"), std::string("./t/net.onnx"), JoinPath(folder_, "t/net.onnx")}) {
     const auto out = RunPlan(Compiled(ImportOnnx(path)), {zero});
     EXPECT_THAT(out[0].values<float>(), ElementsAre(1, 2)) << path;
   }
   std::filesystem::current_path(JoinPath(folder_, "t"));
-  EXPECT_THAT(RunPlan(Compiled(ImportOnnx("net.onnx")), {zero})[0].values<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(RunPlan(Compiled(ImportOnnx("net.onnx")), {zero})[0].values<float>(),
+              ElementsAre(1, 2));
   // From memory a directory must be named.
   const Error e = ErrorFrom([&] { m.Import(); });
   EXPECT_EQ(e.code(), Code::kInvalidData);
@@ -397,15 +478,19 @@ TEST_F(ReportsOfFiles, Row09ExternalDataOfAttributeTensorsIsReadToo) {
   m.Ints("s", {3}).Node("ConstantOfShape", {"s"}, {"y"}, {AttrTensor("value", value)}).Output("y");
   Write("t/net.onnx", m.Bytes());
   Write("t/v.bin", FloatBytes({1, 2, 42}));
-  EXPECT_THAT(RunPlan(Compiled(ImportOnnx(JoinPath(folder_, "t/net.onnx"))), {})[0].values<float>(), ElementsAre(42, 42, 42));
+  EXPECT_THAT(RunPlan(Compiled(ImportOnnx(JoinPath(folder_, "t/net.onnx"))), {})[0].values<float>(),
+              ElementsAre(42, 42, 42));
   Write("t/v.bin", FloatBytes({1, 2}));
   const Error e = ErrorFrom([&] { ImportOnnx(JoinPath(folder_, "t/net.onnx")); });
-  for (const char* word : {"ConstantOfShape_y", "value", "v.bin", "8", "4"}) EXPECT_THAT(e.what(), HasSubstr(word));
+  for (const char* word : {"ConstantOfShape_y", "value", "v.bin", "8", "4"})
+    EXPECT_THAT(e.what(), HasSubstr(word));
 }
 
 TEST_F(ExternalData, LocationsOutsideTheFolderAndMissingFilesAreRefused) {
   Write("weights.bin", FloatBytes({7, 7, 7}));
-  for (const std::string& location : {std::string("../weights.bin"), JoinPath(folder_, "weights.bin"), std::string("missing.bin"), std::string("")}) {
+  for (const std::string& location :
+       {std::string("../weights.bin"), JoinPath(folder_, "weights.bin"), std::string("missing.bin"),
+        std::string("")}) {
     ModelBuilder m;
     m.Input("x", {"2"}).Floats("w", Shape{2}, {0, 0}).Node("Add", {"x", "w"}, {"y"}).Output("y");
     MakeExternal(m.proto().mutable_graph()->mutable_initializer(0), location, 0, 8);

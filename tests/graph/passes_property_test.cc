@@ -1,11 +1,13 @@
-// Random graphs: every set of passes and kernels gives what the reference kernels give node by node.
+// Random graphs: every set of passes and kernels gives what the reference kernels give node by
+// node.
 
 #include "tests/graph/model_builder.h"
 
 namespace whimbrel {
 namespace {
 
-// Grows a graph of 4-d values, now and then channels-last for a while, with reshapes and branching uses.
+// Grows a graph of 4-d values, now and then channels-last for a while, with reshapes and branching
+// uses.
 class RandomModel {
  public:
   explicit RandomModel(uint32_t seed) : random_(seed) {
@@ -37,7 +39,8 @@ class RandomModel {
   }
   // Mostly the newest value, so that runs of nodes form.
   V Some() { return Chance(4) ? values_[random_() % values_.size()] : values_.back(); }
-  void Add(const std::string& op, const std::vector<std::string>& inputs, std::vector<int64_t> dims, const std::vector<onnx::AttributeProto>& attributes = {}) {
+  void Add(const std::string& op, const std::vector<std::string>& inputs, std::vector<int64_t> dims,
+           const std::vector<onnx::AttributeProto>& attributes = {}) {
     const std::string out = Name("v");
     m_.Node(op, inputs, {out}, attributes);
     values_.push_back({out, std::move(dims)});
@@ -47,19 +50,32 @@ class RandomModel {
     const V v = Some();
     switch (random_() % 14) {
       case 0:
-      case 1: return Conv(v);
-      case 2: return Activation(v);
-      case 3: return Activation(v);
-      case 4: return Binary(v);
-      case 5: return BatchNorm(v);
-      case 6: return Resize(v);
-      case 7: return Concat(v);
-      case 8: return Transpose(v);
-      case 9: return Reshape(v);
-      case 10: return Pool(v);
-      case 11: return MatMul(v);
-      case 12: return Move(v);
-      default: return Residual(v);
+      case 1:
+        return Conv(v);
+      case 2:
+        return Activation(v);
+      case 3:
+        return Activation(v);
+      case 4:
+        return Binary(v);
+      case 5:
+        return BatchNorm(v);
+      case 6:
+        return Resize(v);
+      case 7:
+        return Concat(v);
+      case 8:
+        return Transpose(v);
+      case 9:
+        return Reshape(v);
+      case 10:
+        return Pool(v);
+      case 11:
+        return MatMul(v);
+      case 12:
+        return Move(v);
+      default:
+        return Residual(v);
     }
   }
 
@@ -69,24 +85,34 @@ class RandomModel {
     const int64_t out = Chance(3) ? c : Pick({1, 4, 8});
     const bool depthwise = out == c && Chance(3);
     const bool transposed = Chance(6) && !depthwise;
-    const std::string w = Constant(transposed ? Shape{c, out, 3, 3} : Shape{out, depthwise ? 1 : c, 3, 3}, -0.3F, 0.3F);
+    const std::string w = Constant(
+        transposed ? Shape{c, out, 3, 3} : Shape{out, depthwise ? 1 : c, 3, 3}, -0.3F, 0.3F);
     std::vector<std::string> inputs{v.name, w};
     if (Chance(2)) inputs.push_back(Constant(Shape{out}));
     const bool narrow = !transposed && Chance(4);
     if (narrow) {
-      Add("Conv", inputs, {v.dims[0], out, (v.dims[2] + 1) / 2, (v.dims[3] + 1) / 2}, {AttrInts("pads", {1, 1, 1, 1}), AttrInts("strides", {2, 2}), AttrInt("group", depthwise ? c : 1)});
+      Add("Conv", inputs, {v.dims[0], out, (v.dims[2] + 1) / 2, (v.dims[3] + 1) / 2},
+          {AttrInts("pads", {1, 1, 1, 1}), AttrInts("strides", {2, 2}),
+           AttrInt("group", depthwise ? c : 1)});
     } else {
-      Add(transposed ? "ConvTranspose" : "Conv", inputs, {v.dims[0], out, v.dims[2], v.dims[3]}, {AttrInts("pads", {1, 1, 1, 1}), AttrInt("group", depthwise ? c : 1)});
+      Add(transposed ? "ConvTranspose" : "Conv", inputs, {v.dims[0], out, v.dims[2], v.dims[3]},
+          {AttrInts("pads", {1, 1, 1, 1}), AttrInt("group", depthwise ? c : 1)});
     }
   }
 
   void Activation(const V& v) {
     switch (random_() % 8) {
-      case 0: return Add("Relu", {v.name}, v.dims);
-      case 1: return Add("Sigmoid", {v.name}, v.dims);
-      case 2: return Add("Tanh", {v.name}, v.dims);
-      case 3: return Add("LeakyRelu", {v.name}, v.dims, {AttrFloat("alpha", 0.1F)});
-      case 4: return Add("Clip", {v.name, Constant(Shape{}, -0.5F, -0.4F), Constant(Shape{}, 0.4F, 0.9F)}, v.dims);
+      case 0:
+        return Add("Relu", {v.name}, v.dims);
+      case 1:
+        return Add("Sigmoid", {v.name}, v.dims);
+      case 2:
+        return Add("Tanh", {v.name}, v.dims);
+      case 3:
+        return Add("LeakyRelu", {v.name}, v.dims, {AttrFloat("alpha", 0.1F)});
+      case 4:
+        return Add("Clip", {v.name, Constant(Shape{}, -0.5F, -0.4F), Constant(Shape{}, 0.4F, 0.9F)},
+                   v.dims);
       case 5: {
         const Shape slope = v.dims.size() == 4 ? Shape{v.dims[1], 1, 1} : Shape{v.dims.back()};
         return Add("PRelu", {v.name, Constant(slope)}, v.dims);
@@ -97,7 +123,8 @@ class RandomModel {
       }
       default: {  // hardswish
         Add("Add", {v.name, Constant(Shape{}, 3, 3)}, v.dims);
-        Add("Clip", {values_.back().name, Constant(Shape{}, 0, 0), Constant(Shape{}, 6, 6)}, v.dims);
+        Add("Clip", {values_.back().name, Constant(Shape{}, 0, 0), Constant(Shape{}, 6, 6)},
+            v.dims);
         Add("Mul", {v.name, values_.back().name}, v.dims);
         return Add("Div", {values_.back().name, Constant(Shape{}, 6, 6)}, v.dims);
       }
@@ -111,7 +138,8 @@ class RandomModel {
     for (int64_t& d : dims) d = Chance(2) ? 1 : d;
     if (Chance(3)) dims.erase(dims.begin());
     const std::string k = Constant(Shape(std::span<const int64_t>(dims)));
-    Add(op, Chance(2) ? std::vector<std::string>{v.name, k} : std::vector<std::string>{k, v.name}, v.dims);
+    Add(op, Chance(2) ? std::vector<std::string>{v.name, k} : std::vector<std::string>{k, v.name},
+        v.dims);
   }
 
   void Residual(const V& v) {
@@ -131,14 +159,18 @@ class RandomModel {
   void BatchNorm(const V& v) {
     if (v.dims.size() != 4) return;
     const Shape c{v.dims[1]};
-    Add("BatchNormalization", {v.name, Constant(c), Constant(c), Constant(c), Constant(c, 0.5F, 2)}, v.dims);
+    Add("BatchNormalization", {v.name, Constant(c), Constant(c), Constant(c), Constant(c, 0.5F, 2)},
+        v.dims);
   }
 
   void Resize(const V& v) {
     if (v.dims.size() != 4 || v.dims[2] * v.dims[3] > 200) return;
     const std::string scales = Name("s");
     m_.Floats(scales, Shape{4}, {1, 1, 2, 2});
-    Add("Resize", {v.name, "", scales}, {v.dims[0], v.dims[1], v.dims[2] * 2, v.dims[3] * 2}, {AttrString("mode", Chance(2) ? "nearest" : "linear"), AttrString("coordinate_transformation_mode", "asymmetric"), AttrString("nearest_mode", "floor")});
+    Add("Resize", {v.name, "", scales}, {v.dims[0], v.dims[1], v.dims[2] * 2, v.dims[3] * 2},
+        {AttrString("mode", Chance(2) ? "nearest" : "linear"),
+         AttrString("coordinate_transformation_mode", "asymmetric"),
+         AttrString("nearest_mode", "floor")});
   }
 
   void Concat(const V& v) {
@@ -159,7 +191,9 @@ class RandomModel {
 
   void Transpose(const V& v) {
     if (v.dims.size() != 4) return;
-    const auto perm = Chance(2) ? std::vector<int64_t>{0, 2, 3, 1} : Chance(2) ? std::vector<int64_t>{0, 3, 1, 2} : std::vector<int64_t>{0, 1, 3, 2};
+    const auto perm = Chance(2)   ? std::vector<int64_t>{0, 2, 3, 1}
+                      : Chance(2) ? std::vector<int64_t>{0, 3, 1, 2}
+                                  : std::vector<int64_t>{0, 1, 3, 2};
     std::vector<int64_t> dims;
     for (int64_t p : perm) dims.push_back(v.dims[static_cast<size_t>(p)]);
     Add("Transpose", {v.name}, dims, {AttrInts("perm", perm)});
@@ -168,7 +202,8 @@ class RandomModel {
   void Reshape(const V& v) {
     std::vector<int64_t> dims;
     if (v.dims.size() == 4) {
-      dims = Chance(2) ? std::vector<int64_t>{v.dims[0], v.dims[1] * v.dims[2], v.dims[3]} : std::vector<int64_t>{v.dims[0], v.dims[1], v.dims[3], v.dims[2]};
+      dims = Chance(2) ? std::vector<int64_t>{v.dims[0], v.dims[1] * v.dims[2], v.dims[3]}
+                       : std::vector<int64_t>{v.dims[0], v.dims[1], v.dims[3], v.dims[2]};
     } else {
       dims = {v.dims[0], 1, v.dims[1], v.dims[2]};
     }
@@ -179,7 +214,8 @@ class RandomModel {
 
   void Pool(const V& v) {
     if (v.dims.size() != 4) return;
-    Add(Chance(2) ? "MaxPool" : "AveragePool", {v.name}, v.dims, {AttrInts("kernel_shape", {3, 3}), AttrInts("pads", {1, 1, 1, 1})});
+    Add(Chance(2) ? "MaxPool" : "AveragePool", {v.name}, v.dims,
+        {AttrInts("kernel_shape", {3, 3}), AttrInts("pads", {1, 1, 1, 1})});
   }
 
   void MatMul(const V& v) {
@@ -209,12 +245,16 @@ class RandomModel {
   int counter_ = 0;
 };
 
-// Values grow along a graph and float sums differ by their order: the bound is relative to the largest value.
-::testing::AssertionResult Agree(const std::vector<Tensor>& got, const std::vector<Tensor>& expected) {
-  if (got.size() != expected.size()) return ::testing::AssertionFailure() << got.size() << " outputs";
+// Values grow along a graph and float sums differ by their order: the bound is relative to the
+// largest value.
+::testing::AssertionResult Agree(const std::vector<Tensor>& got,
+                                 const std::vector<Tensor>& expected) {
+  if (got.size() != expected.size())
+    return ::testing::AssertionFailure() << got.size() << " outputs";
   for (size_t i = 0; i < got.size(); ++i) {
     double largest = 1;
-    for (float v : expected[i].values<float>()) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    for (float v : expected[i].values<float>())
+      largest = std::max(largest, std::fabs(static_cast<double>(v)));
     const auto close = Close(got[i], expected[i], 2e-4 * largest);
     if (!close) return ::testing::AssertionFailure() << "output " << i << ": " << close.message();
   }
@@ -225,19 +265,27 @@ void CheckSeed(uint32_t seed) {
   const RandomModel random(seed);
   const Graph imported = random.model().Import();
   const Graph plain = Compiled(imported, false);
-  const std::vector<Tensor> inputs{RandomTensor(ToShape(*plain.value(plain.inputs[0]).info.dims), seed, -1, 1)};
+  const std::vector<Tensor> inputs{
+      RandomTensor(ToShape(*plain.value(plain.inputs[0]).info.dims), seed, -1, 1)};
   const auto expected = RunNodeByNode(plain, inputs);
   ASSERT_TRUE(Agree(RunPlan(plain, inputs), expected)) << "no passes\n" << ToText(plain);
-  ASSERT_TRUE(Agree(RunPlan(plain, inputs, true), expected)) << "reference kernels\n" << ToText(plain);
+  ASSERT_TRUE(Agree(RunPlan(plain, inputs, true), expected)) << "reference kernels\n"
+                                                             << ToText(plain);
   const Graph fused = Compiled(imported);
-  ASSERT_TRUE(Agree(RunPlan(fused, inputs), expected)) << "all passes\n" << ToText(plain) << "fused\n" << ToText(fused) << ToText(MakePlan(fused, {}), fused);
-  ASSERT_TRUE(Agree(RunPlan(fused, inputs, true), expected)) << "all passes, reference kernels\n" << ToText(fused);
+  ASSERT_TRUE(Agree(RunPlan(fused, inputs), expected))
+      << "all passes\n"
+      << ToText(plain) << "fused\n"
+      << ToText(fused) << ToText(MakePlan(fused, {}), fused);
+  ASSERT_TRUE(Agree(RunPlan(fused, inputs, true), expected)) << "all passes, reference kernels\n"
+                                                             << ToText(fused);
   // Each pass alone.
   const auto& passes = Passes();
   CompileOptions one;
-  for (const Pass& pass : passes) one.switches.Set(pass.name, pass.name == passes[seed % passes.size()].name);
+  for (const Pass& pass : passes)
+    one.switches.Set(pass.name, pass.name == passes[seed % passes.size()].name);
   const auto single = CompileGraph(imported, one);
-  ASSERT_TRUE(Agree(RunPlan(*single.graph, inputs), expected)) << one.switches.ToText() << "\n" << ToText(*single.graph);
+  ASSERT_TRUE(Agree(RunPlan(*single.graph, inputs), expected)) << one.switches.ToText() << "\n"
+                                                               << ToText(*single.graph);
 }
 
 TEST(PassesProperty, RandomGraphsGiveTheSameWithAndWithout) {
@@ -248,15 +296,18 @@ TEST(PassesProperty, RandomGraphsGiveTheSameWithAndWithout) {
   }
 }
 
-// In-place steps, views and offsets: after each run every intermediate value that a later step reads is
-// what it should be. Watches the arena directly: a value must not change between its step and its last use.
+// In-place steps, views and offsets: after each run every intermediate value that a later step
+// reads is what it should be. Watches the arena directly: a value must not change between its step
+// and its last use.
 TEST(PlanProperty, NoStepWritesOverAValueThatIsStillNeeded) {
   for (uint32_t seed = 1000; seed < 1000 + Rounds(300); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomModel random(seed);
     const Graph graph = Compiled(random.model().Import(), seed % 2 == 0);
-    Executable executable(std::make_shared<const Graph>(CloneGraph(graph)), OpenDevice("cpu:0"), {});
-    const std::vector<Tensor> inputs{RandomTensor(ToShape(*graph.value(graph.inputs[0]).info.dims), seed)};
+    Executable executable(std::make_shared<const Graph>(CloneGraph(graph)), OpenDevice("cpu:0"),
+                          {});
+    const std::vector<Tensor> inputs{
+        RandomTensor(ToShape(*graph.value(graph.inputs[0]).info.dims), seed)};
     const auto stream = OneThread();
     const auto& steps = executable.steps();
     std::vector<int> last(executable.plan().slots.size(), -1);
@@ -265,7 +316,8 @@ TEST(PlanProperty, NoStepWritesOverAValueThatIsStillNeeded) {
         if (i >= 0) last[static_cast<size_t>(i)] = static_cast<int>(s);
       }
     }
-    for (int i : executable.plan().outputs) last[static_cast<size_t>(i)] = static_cast<int>(steps.size());
+    for (int i : executable.plan().outputs)
+      last[static_cast<size_t>(i)] = static_cast<int>(steps.size());
     executable.BindInputs(inputs);
     std::map<int, std::string> made;  // slot -> its bytes when its step was done
     const auto bytes = [&](int i) {
@@ -275,7 +327,8 @@ TEST(PlanProperty, NoStepWritesOverAValueThatIsStillNeeded) {
     for (size_t s = 0; s < steps.size(); ++s) {
       for (const auto& [slot, was] : made) {
         if (last[static_cast<size_t>(slot)] < static_cast<int>(s)) continue;
-        ASSERT_EQ(bytes(slot), was) << "before step " << steps[s].name << "\n" << ToText(executable.plan(), graph);
+        ASSERT_EQ(bytes(slot), was) << "before step " << steps[s].name << "\n"
+                                    << ToText(executable.plan(), graph);
       }
       executable.RunStep(s, *stream);
       for (int i : steps[s].outputs) {

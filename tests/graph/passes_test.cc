@@ -16,7 +16,8 @@ Graph Fused(const ModelBuilder& m, double tolerance = 1e-4) {
   const Graph plain = Compiled(imported, false);
   std::vector<Tensor> inputs;
   uint32_t seed = 40;
-  for (ValueId id : plain.inputs) inputs.push_back(RandomTensor(ToShape(*plain.value(id).info.dims), seed++, -4, 4));
+  for (ValueId id : plain.inputs)
+    inputs.push_back(RandomTensor(ToShape(*plain.value(id).info.dims), seed++, -4, 4));
   const auto expected = RunNodeByNode(plain, inputs);
   for (bool reference : {false, true}) {
     const auto got = RunPlan(fused, inputs, reference);
@@ -29,20 +30,29 @@ Graph Fused(const ModelBuilder& m, double tolerance = 1e-4) {
 
 ModelBuilder Conv(int opset = 13) {
   ModelBuilder m(opset);
-  m.Input("x", {"1", "3", "6", "6"}).Constant("w", RandomTensor(Shape{4, 3, 3, 3}, 1, -0.5F, 0.5F)).Constant("b", RandomTensor(Shape{4}, 2));
+  m.Input("x", {"1", "3", "6", "6"})
+      .Constant("w", RandomTensor(Shape{4, 3, 3, 3}, 1, -0.5F, 0.5F))
+      .Constant("b", RandomTensor(Shape{4}, 2));
   m.Node("Conv", {"x", "w", "b"}, {"c"}, {AttrInts("pads", {1, 1, 1, 1})});
   return m;
 }
 void BatchNorm(ModelBuilder& m, const std::string& in, const std::string& out, int channels = 4) {
   const Shape s{channels};
-  m.Constant(out + "s", RandomTensor(s, 3)).Constant(out + "b", RandomTensor(s, 4)).Constant(out + "m", RandomTensor(s, 5)).Constant(out + "v", RandomTensor(s, 6, 0.5F, 2));
-  m.Node("BatchNormalization", {in, out + "s", out + "b", out + "m", out + "v"}, {out}, {AttrFloat("epsilon", 1e-3F)});
+  m.Constant(out + "s", RandomTensor(s, 3))
+      .Constant(out + "b", RandomTensor(s, 4))
+      .Constant(out + "m", RandomTensor(s, 5))
+      .Constant(out + "v", RandomTensor(s, 6, 0.5F, 2));
+  m.Node("BatchNormalization", {in, out + "s", out + "b", out + "m", out + "v"}, {out},
+         {AttrFloat("epsilon", 1e-3F)});
 }
 
 TEST(ConvBnAct, TakesBatchNormReluAndResidual) {
   ModelBuilder m = Conv();
   BatchNorm(m, "c", "n");
-  m.Input("r", {"1", "4", "6", "6"}).Node("Add", {"n", "r"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
+  m.Input("r", {"1", "4", "6", "6"})
+      .Node("Add", {"n", "r"}, {"a"})
+      .Node("Relu", {"a"}, {"y"})
+      .Output("y");
   const Graph g = Fused(m);
   ASSERT_THAT(OpsOf(g), ElementsAre("FusedConv"));
   EXPECT_EQ(g.nodes[0].origins.size(), 4U);
@@ -57,20 +67,27 @@ TEST(ConvBnAct, FoldsScaleAndShiftOfEverySpelling) {
     }
   }
   ModelBuilder reversed = Conv();
-  reversed.Constant("k", RandomTensor(Shape{1, 4, 1, 1}, 7, 0.5F, 2)).Node("Sub", {"k", "c"}, {"d"}).Node("Div", {"k", "d"}, {"y"}).Output("y");
+  reversed.Constant("k", RandomTensor(Shape{1, 4, 1, 1}, 7, 0.5F, 2))
+      .Node("Sub", {"k", "c"}, {"d"})
+      .Node("Div", {"k", "d"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(reversed, 1e-2)), Contains("Conv"));
 }
 
 TEST(ConvBnAct, FoldsIntoTransposedAndGroupedWeights) {
   for (int groups : {1, 2}) {
     ModelBuilder m;
-    m.Input("x", {"1", "4", "5", "5"}).Constant("w", RandomTensor(Shape{4, 6 / groups, 3, 3}, 1, -0.5F, 0.5F));
-    m.Node("ConvTranspose", {"x", "w"}, {"c"}, {AttrInt("group", groups), AttrInts("strides", {2, 2})});
+    m.Input("x", {"1", "4", "5", "5"})
+        .Constant("w", RandomTensor(Shape{4, 6 / groups, 3, 3}, 1, -0.5F, 0.5F));
+    m.Node("ConvTranspose", {"x", "w"}, {"c"},
+           {AttrInt("group", groups), AttrInts("strides", {2, 2})});
     BatchNorm(m, "c", "n", 6);
     m.Node("Relu", {"n"}, {"y"}).Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), ElementsAre("ConvTranspose", "Relu"));
     ModelBuilder c;
-    c.Input("x", {"1", "4", "5", "5"}).Constant("w", RandomTensor(Shape{6, 4 / groups, 3, 3}, 1, -0.5F, 0.5F)).Node("Conv", {"x", "w"}, {"c"}, {AttrInt("group", groups)});
+    c.Input("x", {"1", "4", "5", "5"})
+        .Constant("w", RandomTensor(Shape{6, 4 / groups, 3, 3}, 1, -0.5F, 0.5F))
+        .Node("Conv", {"x", "w"}, {"c"}, {AttrInt("group", groups)});
     BatchNorm(c, "c", "n", 6);
     c.Output("n");
     EXPECT_THAT(OpsOf(Fused(c)), ElementsAre("Conv"));
@@ -78,7 +95,8 @@ TEST(ConvBnAct, FoldsIntoTransposedAndGroupedWeights) {
 }
 
 TEST(ConvBnAct, LeavesConstantsThatAreNotPerChannel) {
-  for (const Shape& shape : {Shape{6}, Shape{1, 1, 6, 6}, Shape{4, 6, 6}, Shape{2, 1, 1, 1}, Shape{1, 1, 1, 1, 1}}) {
+  for (const Shape& shape :
+       {Shape{6}, Shape{1, 1, 6, 6}, Shape{4, 6, 6}, Shape{2, 1, 1, 1}, Shape{1, 1, 1, 1, 1}}) {
     ModelBuilder m = Conv();
     m.Constant("k", RandomTensor(shape, 7, 0.5F, 2)).Node("Mul", {"c", "k"}, {"y"}).Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), Contains("Mul")) << ToString(shape);
@@ -105,30 +123,47 @@ TEST(ConvBnAct, LeavesValuesThatOthersSee) {
 
 TEST(ConvBnAct, ComputedWeightsKeepTheirBatchNorm) {
   ModelBuilder m;
-  m.Input("x", {"1", "3", "6", "6"}).Input("w", {"4", "3", "3", "3"}).Node("Conv", {"x", "w"}, {"c"});
+  m.Input("x", {"1", "3", "6", "6"})
+      .Input("w", {"4", "3", "3", "3"})
+      .Node("Conv", {"x", "w"}, {"c"});
   BatchNorm(m, "c", "n");
   m.Node("Relu", {"n"}, {"y"}).Output("y");
   EXPECT_THAT(OpsOf(Fused(m)), ElementsAre("Conv", "BatchNormalization", "Relu"));
   ModelBuilder bias;  // activations still fuse; the residual too
-  bias.Input("x", {"1", "3", "6", "6"}).Input("w", {"4", "3", "3", "3"}).Input("b", {"4"}).Node("Conv", {"x", "w", "b"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
+  bias.Input("x", {"1", "3", "6", "6"})
+      .Input("w", {"4", "3", "3", "3"})
+      .Input("b", {"4"})
+      .Node("Conv", {"x", "w", "b"}, {"c"})
+      .Node("Relu", {"c"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(bias)), ElementsAre("FusedConv"));
 }
 
 TEST(ConvBnAct, ComputedWeightsOfTheOutputsDimsStayPlain) {
   ModelBuilder m;  // x [8, 8, 5, 5] * w [8, 8, 3, 3] = [8, 8, 3, 3]
-  m.Input("x", {"8", "8", "5", "5"}).Input("w", {"8", "8", "3", "3"}).Node("Conv", {"x", "w"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
+  m.Input("x", {"8", "8", "5", "5"})
+      .Input("w", {"8", "8", "3", "3"})
+      .Node("Conv", {"x", "w"}, {"c"})
+      .Node("Relu", {"c"}, {"y"})
+      .Output("y");
   Fused(m, 1e-3);
 }
 
 TEST(ConvBnAct, LeavesFactorsThatAreNotFinite) {
   ModelBuilder m;
-  m.Input("x", {"1", "1", "2", "2"}).Floats("w", Shape{2, 1, 1, 1}, {0, 1}).Floats("k", Shape{1, 2, 1, 1}, {0, 2}).Node("Conv", {"x", "w"}, {"c"});
+  m.Input("x", {"1", "1", "2", "2"})
+      .Floats("w", Shape{2, 1, 1, 1}, {0, 1})
+      .Floats("k", Shape{1, 2, 1, 1}, {0, 2})
+      .Node("Conv", {"x", "w"}, {"c"});
   m.Node("Div", {"c", "k"}, {"y"}).Output("y");
   EXPECT_THAT(OpsOf(Fused(m)), Contains("Div"));
 }
 
 TEST(ConvBnAct, AResidualOfAnotherShapeIsNoResidual) {
-  for (const auto& dims : {std::vector<std::string>{"1", "1", "6", "6"}, {"6"}, {"2", "4", "6", "6"}, {"1", "4", "1", "1"}}) {
+  for (const auto& dims : {std::vector<std::string>{"1", "1", "6", "6"},
+                           {"6"},
+                           {"2", "4", "6", "6"},
+                           {"1", "4", "1", "1"}}) {
     ModelBuilder m = Conv();
     m.Input("r", dims).Node("Add", {"r", "c"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), Contains("Conv"));
@@ -139,10 +174,16 @@ TEST(ConvBnAct, AResidualOfAnotherShapeIsNoResidual) {
 }
 
 TEST(ConvBnAct, TheDataMayBeTheResidualToo) {
-  // relu(conv(v) + v): v has no later reader, and the result must not be written over it while it is read.
+  // relu(conv(v) + v): v has no later reader, and the result must not be written over it while it
+  // is read.
   ModelBuilder m;
-  m.Input("x", {"1", "8", "6", "6"}).Constant("w", RandomTensor(Shape{8, 8, 3, 3}, 1, -0.5F, 0.5F)).Node("Exp", {"x"}, {"v"});
-  m.Node("Conv", {"v", "w"}, {"c"}, {AttrInts("pads", {1, 1, 1, 1})}).Node("Add", {"c", "v"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
+  m.Input("x", {"1", "8", "6", "6"})
+      .Constant("w", RandomTensor(Shape{8, 8, 3, 3}, 1, -0.5F, 0.5F))
+      .Node("Exp", {"x"}, {"v"});
+  m.Node("Conv", {"v", "w"}, {"c"}, {AttrInts("pads", {1, 1, 1, 1})})
+      .Node("Add", {"c", "v"}, {"a"})
+      .Node("Relu", {"a"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(m, 1e-3)), ElementsAre("Exp", "FusedConv"));
   ModelBuilder mm;
   mm.Input("x", {"8", "8"}).Constant("w", RandomTensor(Shape{8, 8}, 1)).Node("Exp", {"x"}, {"v"});
@@ -155,13 +196,16 @@ TEST(ConvBnAct, TwoConvsThatAddKeepTheOrder) {
   for (bool swapped : {false, true}) {
     ModelBuilder m = Conv();
     m.Node("Conv", {"x", "w"}, {"d"}, {AttrInts("pads", {1, 1, 1, 1})});
-    m.Node("Add", {swapped ? "d" : "c", swapped ? "c" : "d"}, {"a"}).Node("Relu", {"a"}, {"y"}).Output("y");
+    m.Node("Add", {swapped ? "d" : "c", swapped ? "c" : "d"}, {"a"})
+        .Node("Relu", {"a"}, {"y"})
+        .Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), ::testing::SizeIs(2));
   }
 }
 
 TEST(ConvBnAct, TakesEverySingleActivation) {
-  const auto check = [](int opset, const std::string& op, const std::vector<onnx::AttributeProto>& attributes) {
+  const auto check = [](int opset, const std::string& op,
+                        const std::vector<onnx::AttributeProto>& attributes) {
     ModelBuilder m = Conv(opset);
     m.Node(op, {"c"}, {"y"}, attributes).Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), ElementsAre("FusedConv")) << op;
@@ -179,7 +223,10 @@ TEST(ConvBnAct, TakesEverySingleActivation) {
 TEST(ConvBnAct, TakesClipWithBoundsAsInputs) {
   const auto check = [](const std::vector<std::string>& inputs, bool fuses) {
     ModelBuilder m = Conv(11);
-    m.Floats("lo", Shape{}, {0}).Floats("hi", Shape{}, {0.5F}).Node("Clip", inputs, {"y"}).Output("y");
+    m.Floats("lo", Shape{}, {0})
+        .Floats("hi", Shape{}, {0.5F})
+        .Node("Clip", inputs, {"y"})
+        .Output("y");
     if (!fuses) m.Input("open", std::vector<std::string>{});
     EXPECT_EQ(OpsOf(Fused(m))[0], fuses ? "FusedConv" : "Conv");
   };
@@ -208,18 +255,37 @@ TEST(ConvBnAct, PReluNeedsOneSlopeAChannel) {
 }
 
 // The ways in which exporters write x * clip(x + 3, 0, 6) / 6.
-ModelBuilder HardSwish(int spelling, int opset, const Shape& constants = Shape{}, float three = 3, float six = 6) {
+ModelBuilder HardSwish(int spelling, int opset, const Shape& constants = Shape{}, float three = 3,
+                       float six = 6) {
   ModelBuilder m = Conv(opset);
-  m.Floats("three", constants, {three}).Floats("six", constants, {six}).Floats("sixth", constants, {1 / six}).Floats("lo", Shape{}, {0}).Floats("hi", Shape{}, {6});
-  m.Node("Add", spelling % 2 == 0 ? std::vector<std::string>{"c", "three"} : std::vector<std::string>{"three", "c"}, {"p"});
-  if (opset < 11) m.Node("Clip", {"p"}, {"k"}, {AttrFloat("min", 0), AttrFloat("max", 6)});
-  else m.Node("Clip", {"p", "lo", "hi"}, {"k"});
+  m.Floats("three", constants, {three})
+      .Floats("six", constants, {six})
+      .Floats("sixth", constants, {1 / six})
+      .Floats("lo", Shape{}, {0})
+      .Floats("hi", Shape{}, {6});
+  m.Node("Add",
+         spelling % 2 == 0 ? std::vector<std::string>{"c", "three"}
+                           : std::vector<std::string>{"three", "c"},
+         {"p"});
+  if (opset < 11)
+    m.Node("Clip", {"p"}, {"k"}, {AttrFloat("min", 0), AttrFloat("max", 6)});
+  else
+    m.Node("Clip", {"p", "lo", "hi"}, {"k"});
   switch (spelling / 2) {
-    case 0: m.Node("Mul", {"c", "k"}, {"t"}).Node("Div", {"t", "six"}, {"y"}); break;
-    case 1: m.Node("Div", {"k", "six"}, {"t"}).Node("Mul", {"t", "c"}, {"y"}); break;
-    case 2: m.Node("Mul", {"k", "sixth"}, {"t"}).Node("Mul", {"c", "t"}, {"y"}); break;
-    case 3: m.Node("Mul", {"k", "c"}, {"t"}).Node("Mul", {"sixth", "t"}, {"y"}); break;
-    default: m.Node("Div", {"k", "six"}, {"y"});  // HardSigmoid
+    case 0:
+      m.Node("Mul", {"c", "k"}, {"t"}).Node("Div", {"t", "six"}, {"y"});
+      break;
+    case 1:
+      m.Node("Div", {"k", "six"}, {"t"}).Node("Mul", {"t", "c"}, {"y"});
+      break;
+    case 2:
+      m.Node("Mul", {"k", "sixth"}, {"t"}).Node("Mul", {"c", "t"}, {"y"});
+      break;
+    case 3:
+      m.Node("Mul", {"k", "c"}, {"t"}).Node("Mul", {"sixth", "t"}, {"y"});
+      break;
+    default:
+      m.Node("Div", {"k", "six"}, {"y"});  // HardSigmoid
   }
   m.Output("y");
   return m;
@@ -230,12 +296,15 @@ TEST(ConvBnAct, TakesHardSwishInAllSpellings) {
     for (int spelling = 0; spelling < 10; ++spelling) {
       const Graph g = Fused(HardSwish(spelling, opset));
       ASSERT_THAT(OpsOf(g), ElementsAre("FusedConv")) << spelling << " at opset " << opset;
-      EXPECT_EQ(g.nodes[0].attributes.String("activation", ""), spelling < 8 ? "HardSwish" : "HardSigmoid");
+      EXPECT_EQ(g.nodes[0].attributes.String("activation", ""),
+                spelling < 8 ? "HardSwish" : "HardSigmoid");
     }
   }
   for (const auto& gate : {std::pair("Sigmoid", "Swish"), std::pair("HardSigmoid", "HardSwish")}) {
     ModelBuilder m = Conv();
-    m.Node(gate.first, {"c"}, {"s"}, gate.first[0] == 'H' ? std::vector{AttrFloat("alpha", 1.0F / 6), AttrFloat("beta", 0.5F)} : std::vector<onnx::AttributeProto>{});
+    m.Node(gate.first, {"c"}, {"s"},
+           gate.first[0] == 'H' ? std::vector{AttrFloat("alpha", 1.0F / 6), AttrFloat("beta", 0.5F)}
+                                : std::vector<onnx::AttributeProto>{});
     m.Node("Mul", {"s", "c"}, {"y"}).Output("y");
     const Graph g = Fused(m);
     EXPECT_EQ(g.nodes[0].attributes.String("activation", ""), gate.second);
@@ -244,8 +313,10 @@ TEST(ConvBnAct, TakesHardSwishInAllSpellings) {
 
 TEST(ConvBnAct, NearHardSwishesStayWhatTheyAre) {
   for (int spelling = 0; spelling < 10; ++spelling) {
-    EXPECT_THAT(OpsOf(Fused(HardSwish(spelling, 13, Shape{}, 2.5F))), Not(ElementsAre("FusedConv")));
-    EXPECT_THAT(OpsOf(Fused(HardSwish(spelling, 13, Shape{}, 3, 5))), Not(ElementsAre("FusedConv")));
+    EXPECT_THAT(OpsOf(Fused(HardSwish(spelling, 13, Shape{}, 2.5F))),
+                Not(ElementsAre("FusedConv")));
+    EXPECT_THAT(OpsOf(Fused(HardSwish(spelling, 13, Shape{}, 3, 5))),
+                Not(ElementsAre("FusedConv")));
     // Constants of higher rank give the result an axis more than the convolution has.
     const Graph high = Fused(HardSwish(spelling, 13, Shape{1, 1, 1, 1, 1}));
     EXPECT_EQ(high.value(high.outputs[0]).info.rank(), 5);
@@ -257,20 +328,28 @@ TEST(ConvBnAct, NearHardSwishesStayWhatTheyAre) {
   seen.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"y"}).Output("y").Output("s");
   EXPECT_THAT(OpsOf(Fused(seen)), Contains("Conv"));
   ModelBuilder third = Conv();  // the convolution has a third reader
-  third.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"s", "c"}, {"t"}).Node("Add", {"t", "c"}, {"y"}).Output("y");
+  third.Node("Sigmoid", {"c"}, {"s"})
+      .Node("Mul", {"s", "c"}, {"t"})
+      .Node("Add", {"t", "c"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(third)), Contains("Conv"));
 }
 
 ModelBuilder MatMul() {
   ModelBuilder m;
-  m.Input("x", {"2", "5", "3"}).Constant("w", RandomTensor(Shape{3, 4}, 1)).Node("MatMul", {"x", "w"}, {"c"});
+  m.Input("x", {"2", "5", "3"})
+      .Constant("w", RandomTensor(Shape{3, 4}, 1))
+      .Node("MatMul", {"x", "w"}, {"c"});
   return m;
 }
 
 TEST(MatMulBiasAct, TakesBiasResidualAndActivation) {
   ModelBuilder m = MatMul();
   m.Constant("b", RandomTensor(Shape{4}, 2)).Input("r", {"2", "5", "4"});
-  m.Node("Add", {"b", "c"}, {"d"}).Node("Add", {"d", "r"}, {"e"}).Node("Relu", {"e"}, {"y"}).Output("y");
+  m.Node("Add", {"b", "c"}, {"d"})
+      .Node("Add", {"d", "r"}, {"e"})
+      .Node("Relu", {"e"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(m)), ElementsAre("FusedMatMul"));
   ModelBuilder slope = MatMul();
   slope.Constant("s", RandomTensor(Shape{4}, 2)).Node("PRelu", {"c", "s"}, {"y"}).Output("y");
@@ -279,14 +358,22 @@ TEST(MatMulBiasAct, TakesBiasResidualAndActivation) {
   swish.Node("Sigmoid", {"c"}, {"s"}).Node("Mul", {"c", "s"}, {"y"}).Output("y");
   EXPECT_THAT(OpsOf(Fused(swish)), ElementsAre("FusedMatMul"));
   ModelBuilder computed;
-  computed.Input("x", {"5", "3"}).Input("w", {"3", "4"}).Node("MatMul", {"x", "w"}, {"c"}).Node("Tanh", {"c"}, {"y"}).Output("y");
+  computed.Input("x", {"5", "3"})
+      .Input("w", {"3", "4"})
+      .Node("MatMul", {"x", "w"}, {"c"})
+      .Node("Tanh", {"c"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(computed)), ElementsAre("FusedMatMul"));
 }
 
 TEST(MatMulBiasAct, LeavesAddsOfOtherShapes) {
-  for (const Shape& shape : {Shape{5, 1}, Shape{1, 1, 1, 4}, Shape{2, 5, 4}, Shape{1}, Shape{}, Shape{3, 2, 5, 4}}) {
+  for (const Shape& shape :
+       {Shape{5, 1}, Shape{1, 1, 1, 4}, Shape{2, 5, 4}, Shape{1}, Shape{}, Shape{3, 2, 5, 4}}) {
     ModelBuilder m = MatMul();
-    m.Constant("b", RandomTensor(shape, 2)).Node("Add", {"c", "b"}, {"d"}).Node("Relu", {"d"}, {"y"}).Output("y");
+    m.Constant("b", RandomTensor(shape, 2))
+        .Node("Add", {"c", "b"}, {"d"})
+        .Node("Relu", {"d"}, {"y"})
+        .Output("y");
     EXPECT_THAT(OpsOf(Fused(m)), Contains("MatMul")) << ToString(shape);
   }
   ModelBuilder twice = MatMul();
@@ -298,9 +385,14 @@ TEST(MatMulBiasAct, LeavesAddsOfOtherShapes) {
 }
 
 TEST(MatMulBiasAct, VectorsOnEitherSideStayRight) {
-  for (const auto& shapes : {std::pair(Shape{3}, Shape{2, 3, 4}), std::pair(Shape{2, 5, 3}, Shape{3}), std::pair(Shape{3}, Shape{3})}) {
+  for (const auto& shapes : {std::pair(Shape{3}, Shape{2, 3, 4}),
+                             std::pair(Shape{2, 5, 3}, Shape{3}), std::pair(Shape{3}, Shape{3})}) {
     ModelBuilder m;
-    m.Input("x", shapes.first).Input("w", shapes.second).Node("MatMul", {"x", "w"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
+    m.Input("x", shapes.first)
+        .Input("w", shapes.second)
+        .Node("MatMul", {"x", "w"}, {"c"})
+        .Node("Relu", {"c"}, {"y"})
+        .Output("y");
     Fused(m);
   }
 }
@@ -313,8 +405,14 @@ ModelBuilder Start(const std::vector<std::string>& dims = {"2", "3", "4", "5"}) 
 
 TEST(ElementwiseChain, TakesRunsOfFloatNodes) {
   ModelBuilder m = Start();
-  m.Floats("two", Shape{}, {2}).Input("z", {"2", "3", "4", "5"}).Constant("k", RandomTensor(Shape{3, 1, 1}, 3, 1, 2));
-  m.Node("Mul", {"x", "two"}, {"a"}).Node("Sub", {"two", "a"}, {"b"}).Node("Max", {"b", "z"}, {"c"}).Node("Div", {"c", "k"}, {"d"}).Node("Tanh", {"d"}, {"e"});
+  m.Floats("two", Shape{}, {2})
+      .Input("z", {"2", "3", "4", "5"})
+      .Constant("k", RandomTensor(Shape{3, 1, 1}, 3, 1, 2));
+  m.Node("Mul", {"x", "two"}, {"a"})
+      .Node("Sub", {"two", "a"}, {"b"})
+      .Node("Max", {"b", "z"}, {"c"})
+      .Node("Div", {"c", "k"}, {"d"})
+      .Node("Tanh", {"d"}, {"e"});
   m.Node("Mul", {"x", "e"}, {"y"}).Output("y");
   EXPECT_THAT(OpsOf(Fused(m)), ElementsAre("ElementwiseChain"));
 }
@@ -327,16 +425,31 @@ TEST(ElementwiseChain, OneNodeAloneStays) {
 
 TEST(ElementwiseChain, StopsWhereTheShapeGrowsOrOthersLook) {
   ModelBuilder grows = Start({"3", "1"});
-  grows.Input("z", {"1", "4"}).Node("Exp", {"x"}, {"a"}).Node("Neg", {"a"}, {"b"}).Node("Add", {"b", "z"}, {"c"}).Node("Tanh", {"c"}, {"y"}).Output("y");
+  grows.Input("z", {"1", "4"})
+      .Node("Exp", {"x"}, {"a"})
+      .Node("Neg", {"a"}, {"b"})
+      .Node("Add", {"b", "z"}, {"c"})
+      .Node("Tanh", {"c"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Fused(grows)), Contains("Add"));
   ModelBuilder seen = Start();
-  seen.Node("Tanh", {"x"}, {"a"}).Node("Neg", {"a"}, {"b"}).Node("Exp", {"b"}, {"y"}).Output("y").Output("b");
+  seen.Node("Tanh", {"x"}, {"a"})
+      .Node("Neg", {"a"}, {"b"})
+      .Node("Exp", {"b"}, {"y"})
+      .Output("y")
+      .Output("b");
   EXPECT_THAT(OpsOf(Fused(seen)), ElementsAre("ElementwiseChain", "Exp"));
   ModelBuilder rank = Start({"4"});
-  rank.Floats("two", Shape{1, 1}, {2}).Node("Tanh", {"x"}, {"a"}).Node("Mul", {"a", "two"}, {"y"}).Output("y");
+  rank.Floats("two", Shape{1, 1}, {2})
+      .Node("Tanh", {"x"}, {"a"})
+      .Node("Mul", {"a", "two"}, {"y"})
+      .Output("y");
   EXPECT_EQ(Fused(rank).nodes.size(), 2U);
   ModelBuilder square = Start();  // the running value as its own operand
-  square.Node("Tanh", {"x"}, {"a"}).Node("Mul", {"a", "a"}, {"b"}).Node("Neg", {"b"}, {"y"}).Output("y");
+  square.Node("Tanh", {"x"}, {"a"})
+      .Node("Mul", {"a", "a"}, {"b"})
+      .Node("Neg", {"b"}, {"y"})
+      .Output("y");
   Fused(square);
   ModelBuilder first = Start();
   first.Node("Mul", {"x", "x"}, {"a"}).Node("Neg", {"a"}, {"y"}).Output("y");
@@ -350,7 +463,12 @@ TEST(ElementwiseChain, AllOperandOrdersAndConstantsKeepTheirMeaning) {
       m.Input("x", {"2", "3"}).Input("z", {"2", "3"}).Floats("k", Shape{}, {1.5F});
       m.Node("Abs", {"x"}, {"p"}).Node("Abs", {"z"}, {"q"}).Node("Exp", {"p"}, {"a"});
       const std::string other = form < 2 ? "q" : "k";
-      m.Node(op, form % 2 == 0 ? std::vector<std::string>{"a", other} : std::vector<std::string>{other, "a"}, {"b"}).Node("Neg", {"b"}, {"y"}).Output("y");
+      m.Node(op,
+             form % 2 == 0 ? std::vector<std::string>{"a", other}
+                           : std::vector<std::string>{other, "a"},
+             {"b"})
+          .Node("Neg", {"b"}, {"y"})
+          .Output("y");
       Fused(m);
     }
   }
@@ -358,7 +476,8 @@ TEST(ElementwiseChain, AllOperandOrdersAndConstantsKeepTheirMeaning) {
 
 TEST(ElementwiseChain, OddConstantsSurvive) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (float k : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 0.0F, -0.0F, 1e-45F, 3.4028235e38F, 0.1F, 16777217.0F}) {
+  for (float k : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 0.0F, -0.0F, 1e-45F,
+                  3.4028235e38F, 0.1F, 16777217.0F}) {
     for (const char* op : {"Add", "Mul", "Max", "Min", "Div"}) {
       ModelBuilder m = Start({"7"});
       m.Floats("k", Shape{}, {k}).Node(op, {"x", "k"}, {"a"}).Node("Neg", {"a"}, {"y"}).Output("y");
@@ -369,10 +488,18 @@ TEST(ElementwiseChain, OddConstantsSurvive) {
 
 TEST(ElementwiseChain, OtherTypesAreLeft) {
   ModelBuilder m;
-  m.Input("x", {"4"}, DType::kInt64).Node("Neg", {"x"}, {"a"}).Node("Abs", {"a"}, {"y"}).Output("y");
+  m.Input("x", {"4"}, DType::kInt64)
+      .Node("Neg", {"x"}, {"a"})
+      .Node("Abs", {"a"}, {"y"})
+      .Output("y");
   EXPECT_THAT(OpsOf(Compiled(m.Import())), ElementsAre("Neg", "Abs"));
   ModelBuilder power;  // the exponent has a type of its own
-  power.Input("x", {"4"}).Constant("k", Tensor::Scalar(int64_t{2})).Node("Abs", {"x"}, {"a"}).Node("Pow", {"a", "k"}, {"b"}).Node("Neg", {"b"}, {"y"}).Output("y");
+  power.Input("x", {"4"})
+      .Constant("k", Tensor::Scalar(int64_t{2}))
+      .Node("Abs", {"x"}, {"a"})
+      .Node("Pow", {"a", "k"}, {"b"})
+      .Node("Neg", {"b"}, {"y"})
+      .Output("y");
   Fused(power);
 }
 
@@ -398,9 +525,14 @@ TEST(BroadcastRank, ConstantsGetTheOutputsRank) {
 TEST(Passes, WorkInsideBranches) {
   ModelBuilder m = Conv();
   m.Input("c1", std::vector<std::string>{}, DType::kBool);
-  const auto then_branch = BranchOf([](GraphBuilder& g) { g.Node("Conv", {"x", "w"}, {"i"}).Node("Relu", {"i"}, {"t"}).Output("t"); });
-  const auto else_branch = BranchOf([](GraphBuilder& g) { g.Node("Exp", {"x"}, {"e"}).Output("e"); });
-  m.Node("If", {"c1"}, {"y"}, {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)}).Output("y");
+  const auto then_branch = BranchOf([](GraphBuilder& g) {
+    g.Node("Conv", {"x", "w"}, {"i"}).Node("Relu", {"i"}, {"t"}).Output("t");
+  });
+  const auto else_branch =
+      BranchOf([](GraphBuilder& g) { g.Node("Exp", {"x"}, {"e"}).Output("e"); });
+  m.Node("If", {"c1"}, {"y"},
+         {AttrGraph("then_branch", then_branch), AttrGraph("else_branch", else_branch)})
+      .Output("y");
   const Graph g = Compiled(m.Import());
   EXPECT_THAT(OpsOf(*g.nodes.back().branches[0].graph), ElementsAre("FusedConv"));
 }

@@ -1,4 +1,5 @@
-// Plans: layouts are converted as rarely as possible, views and in-place steps share memory, offsets are aligned.
+// Plans: layouts are converted as rarely as possible, views and in-place steps share memory,
+// offsets are aligned.
 
 #include "whimbrel/graph/plan.h"
 
@@ -12,22 +13,30 @@ namespace {
 using ::testing::HasSubstr;
 
 int Conversions(const Plan& plan) {
-  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& s) { return s.node < 0; }));
+  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
+                                        [](const PlanStep& s) { return s.node < 0; }));
 }
 
 ModelBuilder TwoConvs(bool channels_last_model) {
   ModelBuilder m;
   const std::string first = channels_last_model ? "x_first" : "x";
   if (channels_last_model) {
-    m.Input("x", {"1", "8", "8", "4"}).Node("Transpose", {"x"}, {first}, {AttrInts("perm", {0, 3, 1, 2})});
+    m.Input("x", {"1", "8", "8", "4"})
+        .Node("Transpose", {"x"}, {first}, {AttrInts("perm", {0, 3, 1, 2})});
   } else {
     m.Input("x", {"1", "4", "8", "8"});
   }
-  m.Constant("w", RandomTensor(Shape{4, 4, 3, 3}, 1)).Constant("v", RandomTensor(Shape{4, 4, 3, 3}, 2));
-  m.Node("Conv", {first, "w"}, {"a"}, {AttrInts("pads", {1, 1, 1, 1})}).Node("Tanh", {"a"}, {"b"}).Node("Exp", {"a"}, {"e"}).Node("Mul", {"b", "e"}, {"f"});
+  m.Constant("w", RandomTensor(Shape{4, 4, 3, 3}, 1))
+      .Constant("v", RandomTensor(Shape{4, 4, 3, 3}, 2));
+  m.Node("Conv", {first, "w"}, {"a"}, {AttrInts("pads", {1, 1, 1, 1})})
+      .Node("Tanh", {"a"}, {"b"})
+      .Node("Exp", {"a"}, {"e"})
+      .Node("Mul", {"b", "e"}, {"f"});
   m.Node("Conv", {"f", "v"}, {"c"}, {AttrInts("pads", {1, 1, 1, 1})});
-  if (channels_last_model) m.Node("Transpose", {"c"}, {"y"}, {AttrInts("perm", {0, 2, 3, 1})}).Output("y");
-  else m.Output("c");
+  if (channels_last_model)
+    m.Node("Transpose", {"c"}, {"y"}, {AttrInts("perm", {0, 2, 3, 1})}).Output("y");
+  else
+    m.Output("c");
   return m;
 }
 
@@ -45,7 +54,8 @@ TEST(Plan, TransposesOfAChannelsLastModelCostNothing) {
   EXPECT_EQ(Conversions(plan), 0) << ToText(plan, g);
   for (const PlanStep& step : plan.steps) EXPECT_NE(step.schema->name, "Transpose");
   const std::vector<Tensor> x{RandomTensor(Shape{1, 8, 8, 4}, 3)};
-  EXPECT_TRUE(Close(RunPlan(g, x)[0], RunNodeByNode(Compiled(TwoConvs(true).Import(), false), x)[0], 1e-3));
+  EXPECT_TRUE(
+      Close(RunPlan(g, x)[0], RunNodeByNode(Compiled(TwoConvs(true).Import(), false), x)[0], 1e-3));
 }
 
 TEST(Plan, OnlyReferenceMeansPlainLayoutAndRankZero) {
@@ -72,7 +82,12 @@ TEST(Plan, EveryOffsetIsAlignedAndInsideTheArena) {
 TEST(Plan, ReshapesShareTheirInputsMemory) {
   ModelBuilder m;
   m.Input("x", {"2", "6"}).Ints("s", {3, 4}).Ints("axes", {0});
-  m.Node("Neg", {"x"}, {"n"}).Node("Reshape", {"n", "s"}, {"r"}).Node("Unsqueeze", {"r", "axes"}, {"u"}).Node("Flatten", {"u"}, {"f"}).Node("Exp", {"f"}, {"y"}).Output("y");
+  m.Node("Neg", {"x"}, {"n"})
+      .Node("Reshape", {"n", "s"}, {"r"})
+      .Node("Unsqueeze", {"r", "axes"}, {"u"})
+      .Node("Flatten", {"u"}, {"f"})
+      .Node("Exp", {"f"}, {"y"})
+      .Output("y");
   const Graph g = Compiled(m.Import());
   const Plan plan = MakePlan(g, {});
   const auto root = [&](const char* name) {
@@ -91,7 +106,10 @@ TEST(Plan, ReshapesShareTheirInputsMemory) {
 
 TEST(Plan, AViewOfAnInputThatIsReadLaterIsNotWrittenOver) {
   ModelBuilder m;
-  m.Input("x", {"2", "6"}).Ints("s", {12}).Node("Neg", {"x"}, {"n"}).Node("Reshape", {"n", "s"}, {"r"});
+  m.Input("x", {"2", "6"})
+      .Ints("s", {12})
+      .Node("Neg", {"x"}, {"n"})
+      .Node("Reshape", {"n", "s"}, {"r"});
   m.Node("Exp", {"r"}, {"e"}).Node("Tanh", {"n"}, {"t"}).Output("e").Output("t").Output("x");
   const Tensor x = RandomTensor(Shape{2, 6}, 1);
   const auto out = RunPlan(Compiled(m.Import(), false), {x});
@@ -104,7 +122,15 @@ TEST(Plan, AViewOfAnInputThatIsReadLaterIsNotWrittenOver) {
 
 TEST(Plan, ConstantsAndInputsAreNeverWrittenOver) {
   ModelBuilder m;
-  m.Input("x", {"4"}).Floats("w", Shape{4}, {1, 2, 3, 4}).Ints("s", {2, 2}).Node("Reshape", {"x", "s"}, {"v"}).Node("Exp", {"v"}, {"e"}).Node("Add", {"x", "w"}, {"a"}).Output("e").Output("a").Output("w");
+  m.Input("x", {"4"})
+      .Floats("w", Shape{4}, {1, 2, 3, 4})
+      .Ints("s", {2, 2})
+      .Node("Reshape", {"x", "s"}, {"v"})
+      .Node("Exp", {"v"}, {"e"})
+      .Node("Add", {"x", "w"}, {"a"})
+      .Output("e")
+      .Output("a")
+      .Output("w");
   const Graph g = Compiled(m.Import(), false);
   const Tensor x = RandomTensor(Shape{4}, 1);
   const Tensor before = CopyPlain(x);
@@ -126,7 +152,8 @@ TEST(Plan, NoKernelMeansReasonsInWords) {
 TEST(Plan, TellsWhatItDoes) {
   const Graph g = Compiled(TwoConvs(false).Import());
   const std::string text = ToText(MakePlan(g, {}), g);
-  for (const char* word : {"Conv [", "x:float32[1, 4, 8, 8]", "arena", "at least"}) EXPECT_THAT(text, HasSubstr(word));
+  for (const char* word : {"Conv [", "x:float32[1, 4, 8, 8]", "arena", "at least"})
+    EXPECT_THAT(text, HasSubstr(word));
 }
 
 }  // namespace

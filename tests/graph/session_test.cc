@@ -1,4 +1,5 @@
-// Sessions: one executable for each set of shapes, the oldest dropped first; packages serve their buckets.
+// Sessions: one executable for each set of shapes, the oldest dropped first; packages serve their
+// buckets.
 
 #include "whimbrel/graph/session.h"
 
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/graph/model_builder.h"
+
 #include "whimbrel/base/file.h"
 
 namespace whimbrel {
@@ -23,7 +25,10 @@ class SessionTest : public ::testing::Test {
     folder_ = name;
     ModelBuilder m;
     m.Input("x", {"N", "3"}).Input("z", {"N", "3"}).Constant("w", RandomTensor(Shape{3, 2}, 1));
-    m.Node("Add", {"x", "z"}, {"a"}).Node("MatMul", {"a", "w"}, {"c"}).Node("Relu", {"c"}, {"y"}).Output("y");
+    m.Node("Add", {"x", "z"}, {"a"})
+        .Node("MatMul", {"a", "w"}, {"c"})
+        .Node("Relu", {"c"}, {"y"})
+        .Output("y");
     imported_ = std::make_unique<Graph>(m.Import());
     Write("model.onnx", m.Bytes());
   }
@@ -104,11 +109,21 @@ TEST_F(SessionTest, RunsAnyBatchAndCopiesTheOutputs) {
 TEST_F(SessionTest, WrongInputsAreRefusedAndTheSessionGoesOn) {
   const auto session = Open();
   const Tensor x = RandomTensor(Shape{2, 3}, 1);
-  EXPECT_THAT(ErrorFrom([&] { session->Run({x}); }).what(), HasSubstr("1 inputs given, the model takes 2"));
+  EXPECT_THAT(ErrorFrom([&] { session->Run({x}); }).what(),
+              HasSubstr("1 inputs given, the model takes 2"));
   EXPECT_THAT(ErrorFrom([&] { session->Run({x, x, x}); }).what(), HasSubstr("3 inputs given"));
-  EXPECT_THAT(ErrorFrom([&] { session->Run({x, RandomTensor(Shape{3, 3}, 1)}); }).what(), HasSubstr("N is 2 already"));
-  EXPECT_THAT(ErrorFrom([&] { session->Run({RandomTensor(Shape{2, 4}, 1), x}); }).what(), HasSubstr("dimension 1 is 3 in the model, 4 was given"));
-  EXPECT_EQ(ErrorFrom([&] { session->Run({Tensor::Host(DType::kInt64, Shape{2, 3}), x}); }).code(), Code::kInvalidArgument);
+  EXPECT_THAT(ErrorFrom([&] {
+                session->Run({x, RandomTensor(Shape{3, 3}, 1)});
+              }).what(),
+              HasSubstr("N is 2 already"));
+  EXPECT_THAT(ErrorFrom([&] {
+                session->Run({RandomTensor(Shape{2, 4}, 1), x});
+              }).what(),
+              HasSubstr("dimension 1 is 3 in the model, 4 was given"));
+  EXPECT_EQ(ErrorFrom([&] {
+              session->Run({Tensor::Host(DType::kInt64, Shape{2, 3}), x});
+            }).code(),
+            Code::kInvalidArgument);
   EXPECT_EQ(session->Run({x, x})[0].shape(), (Shape{2, 2}));
 }
 
@@ -140,10 +155,15 @@ TEST_F(SessionTest, PackagesServeTheirBucketsOnly) {
   EXPECT_TRUE(Close(session->Run(inputs)[0], Open()->Run(inputs)[0], 1e-6));
   const Error other = ErrorFrom([&] { session->Prepare(Batch(2)); });
   EXPECT_EQ(other.code(), Code::kInvalidArgument);
-  for (const char* word : {"[2, 3]", "x:[1, 3]", "x:[4, 3]"}) EXPECT_THAT(other.what(), HasSubstr(word));
+  for (const char* word : {"[2, 3]", "x:[1, 3]", "x:[4, 3]"})
+    EXPECT_THAT(other.what(), HasSubstr(word));
   EXPECT_EQ(&session->PrepareDefault({}, nullptr), &session->Prepare(Batch(1)));
-  EXPECT_EQ(&session->PrepareDefault({{"x", Shape{4, 3}}, {"z", Shape{4, 3}}}, nullptr), &session->Prepare(Batch(4)));
-  EXPECT_THAT(ErrorFrom([&] { session->PrepareDefault({{"nope", Shape{1}}}, nullptr); }).what(), HasSubstr("no input nope"));
+  EXPECT_EQ(&session->PrepareDefault({{"x", Shape{4, 3}}, {"z", Shape{4, 3}}}, nullptr),
+            &session->Prepare(Batch(4)));
+  EXPECT_THAT(ErrorFrom([&] {
+                session->PrepareDefault({{"nope", Shape{1}}}, nullptr);
+              }).what(),
+              HasSubstr("no input nope"));
 }
 
 TEST_F(SessionTest, FindsTheModelThatAPathMeans) {
@@ -156,7 +176,8 @@ TEST_F(SessionTest, FindsTheModelThatAPathMeans) {
   Write("one/second.onnx", "x");
   EXPECT_EQ(ErrorFrom([&] { ResolveModelPath(Path("one")); }).code(), Code::kNotFound);
   EXPECT_EQ(ErrorFrom([&] { ResolveModelPath(Path("none")); }).code(), Code::kNotFound);
-  EXPECT_EQ(ErrorFrom([&] { Session::Open(Path("one/only.onnx"), {}); }).code(), Code::kInvalidData);
+  EXPECT_EQ(ErrorFrom([&] { Session::Open(Path("one/only.onnx"), {}); }).code(),
+            Code::kInvalidData);
 }
 
 TEST_F(SessionTest, UnknownDevicesAreRefused) {

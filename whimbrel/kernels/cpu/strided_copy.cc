@@ -25,7 +25,8 @@ StridedBlock SortAndMerge(const StridedBlock& block) {
   }
   // Insertion keeps axes of equal strides in order; std::stable_sort would allocate a buffer.
   for (size_t i = 1; i < kept; ++i) {
-    for (size_t k = i; k > 0 && block.out_strides[order[k - 1]] < block.out_strides[order[k]]; --k) {
+    for (size_t k = i; k > 0 && block.out_strides[order[k - 1]] < block.out_strides[order[k]];
+         --k) {
       std::swap(order[k - 1], order[k]);
     }
   }

@@ -2,9 +2,9 @@
 
 #include "whimbrel/kernels/ops/matmul_common.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace whimbrel {
 namespace {
