@@ -1,6 +1,5 @@
-// onnx_backend_runner: runs the ONNX backend tests of a folder, a line per case and a closing count.
-
-#include <fmt/format.h>
+// onnx_backend_runner: runs the ONNX backend tests of a folder, a line per case and a closing
+// count.
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "whimbrel/graph/graph.h"
 #include "whimbrel/tensor/npy.h"
@@ -29,7 +30,8 @@ struct Options {
   std::string filter;
   std::string skips = WHIMBREL_SKIP_LIST;
   bool quiet = false;  // failures and the count only
-  // For scripts/fuzz_vs_ort.py: outputs go to WRITE/NAME/SET_K.npy and are compared with nothing but a second run.
+  // For scripts/fuzz_vs_ort.py: outputs go to WRITE/NAME/SET_K.npy and are compared with nothing
+  // but a second run.
   std::string write;
   SessionOptions session;
 };
@@ -54,7 +56,8 @@ std::map<std::string, std::string> ReadSkips(const std::string& path) {
     if (line.empty() || line[0] == '#') continue;
     const auto colon = line.find(':');
     const std::string reason = colon == std::string::npos ? "" : Trim(line.substr(colon + 1));
-    if (reason.empty()) throw Error(Code::kInvalidData, fmt::format("{}: line \"{}\" gives no reason", path, line));
+    if (reason.empty())
+      throw Error(Code::kInvalidData, fmt::format("{}: line \"{}\" gives no reason", path, line));
     skips[Trim(line.substr(0, colon))] = reason;
   }
   return skips;
@@ -80,8 +83,10 @@ void CollectOps(const Graph& graph, std::set<std::string>& ops) {
 
 // Empty when equal within the tolerances of the contract (DESIGN.md), else the first difference.
 std::string Difference(const Tensor& got, const Tensor& want) {
-  if (got.dtype() != want.dtype()) return fmt::format("type {}, expected {}", DTypeName(got.dtype()), DTypeName(want.dtype()));
-  if (!(got.shape() == want.shape())) return fmt::format("shape {}, expected {}", ToString(got.shape()), ToString(want.shape()));
+  if (got.dtype() != want.dtype())
+    return fmt::format("type {}, expected {}", DTypeName(got.dtype()), DTypeName(want.dtype()));
+  if (!(got.shape() == want.shape()))
+    return fmt::format("shape {}, expected {}", ToString(got.shape()), ToString(want.shape()));
   double rtol = 1e-3;
   if (want.dtype() == DType::kBFloat16) rtol = 0x1p-8;
   if (want.dtype() == DType::kFloat16) rtol = 0x1p-10;
@@ -114,12 +119,18 @@ Outcome WriteCase(const fs::path& folder, const Options& options) {
     std::sort(sets.begin(), sets.end());
     for (const fs::path& set : sets) {
       std::vector<Tensor> inputs;
-      for (size_t j = 0; j < session->inputs().size(); ++j) inputs.push_back(ReadTensorProtoFile((set / fmt::format("input_{}.pb", j)).string()));
+      for (size_t j = 0; j < session->inputs().size(); ++j)
+        inputs.push_back(ReadTensorProtoFile((set / fmt::format("input_{}.pb", j)).string()));
       const std::vector<Tensor> got = session->Run(inputs);
       const std::vector<Tensor> again = session->Run(inputs);
       for (size_t k = 0; k < got.size(); ++k) {
-        if (!SameBits(got[k], again[k])) return {Outcome::Kind::kFail, fmt::format("{} output {}: a second run gave other bits", set.filename().string(), k)};
-        WriteNpy((fs::path(options.write) / name / fmt::format("{}_{}.npy", set.filename().string(), k)).string(), got[k]);
+        if (!SameBits(got[k], again[k]))
+          return {Outcome::Kind::kFail, fmt::format("{} output {}: a second run gave other bits",
+                                                    set.filename().string(), k)};
+        WriteNpy(
+            (fs::path(options.write) / name / fmt::format("{}_{}.npy", set.filename().string(), k))
+                .string(),
+            got[k]);
       }
     }
   } catch (const Error& e) {
@@ -137,7 +148,8 @@ std::vector<Tensor> ReadTensors(const fs::path& folder, const std::string& kind,
   return tensors;
 }
 
-Outcome RunCase(const fs::path& folder, const Options& options, const std::set<std::string>* filter) {
+Outcome RunCase(const fs::path& folder, const Options& options,
+                const std::set<std::string>* filter) {
   const std::string model = (folder / "model.onnx").string();
   Graph graph;
   std::vector<std::pair<std::vector<Tensor>, std::vector<Tensor>>> sets;
@@ -147,13 +159,15 @@ Outcome RunCase(const fs::path& folder, const Options& options, const std::set<s
     CollectOps(graph, ops);
     if (filter != nullptr) {
       for (const std::string& op : ops) {
-        if (filter->count(op) == 0) return {Outcome::Kind::kSkip, "op " + op + " is not in the filter"};
+        if (filter->count(op) == 0)
+          return {Outcome::Kind::kSkip, "op " + op + " is not in the filter"};
       }
     }
     RequireKnownOps(graph);
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().filename().string().rfind("test_data_set_", 0) != 0) continue;
-      sets.emplace_back(ReadTensors(entry.path(), "input", graph.inputs.size()), ReadTensors(entry.path(), "output", graph.outputs.size()));
+      sets.emplace_back(ReadTensors(entry.path(), "input", graph.inputs.size()),
+                        ReadTensors(entry.path(), "output", graph.outputs.size()));
     }
   } catch (const Error& e) {
     if (e.code() == Code::kUnsupported) return {Outcome::Kind::kSkip, e.what()};
@@ -167,7 +181,8 @@ Outcome RunCase(const fs::path& folder, const Options& options, const std::set<s
       for (size_t k = 0; k < outputs.size(); ++k) {
         if (!outputs[k].defined()) continue;
         const std::string difference = Difference(got[k], outputs[k]);
-        if (!difference.empty()) return {Outcome::Kind::kFail, fmt::format("output {}: {}", k, difference)};
+        if (!difference.empty())
+          return {Outcome::Kind::kFail, fmt::format("output {}: {}", k, difference)};
       }
     }
   } catch (const Error& e) {
@@ -182,7 +197,9 @@ int RunAll(const Options& options) {
   if (!options.filter.empty()) filter = ReadFilter(options.filter);
   fs::path root = options.directory;
   if (fs::is_directory(root / "node")) root /= "node";
-  if (!fs::is_directory(root)) throw Error(Code::kNotFound, fmt::format("there is no folder {}", options.directory), "unpack or generate the node tests first (scripts/gen_node_tests.py)");
+  if (!fs::is_directory(root))
+    throw Error(Code::kNotFound, fmt::format("there is no folder {}", options.directory),
+                "unpack or generate the node tests first (scripts/gen_node_tests.py)");
   std::vector<fs::path> cases;
   for (const auto& entry : fs::directory_iterator(root)) {
     if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
@@ -194,10 +211,17 @@ int RunAll(const Options& options) {
   for (const fs::path& folder : cases) {
     const std::string name = folder.filename().string();
     const auto skip = skips.find(name);
-    const Outcome outcome = skip != skips.end() ? Outcome{Outcome::Kind::kSkip, skip->second} : (options.write.empty() ? RunCase(folder, options, options.filter.empty() ? nullptr : &filter) : WriteCase(folder, options));
+    const Outcome outcome =
+        skip != skips.end()
+            ? Outcome{Outcome::Kind::kSkip, skip->second}
+            : (options.write.empty()
+                   ? RunCase(folder, options, options.filter.empty() ? nullptr : &filter)
+                   : WriteCase(folder, options));
     const bool fail = outcome.kind == Outcome::Kind::kFail;
     if (!options.quiet || fail) {
-      fmt::print("{} {}{}{}\n", outcome.kind == Outcome::Kind::kPass ? "PASS" : (fail ? "FAIL" : "SKIP"), name, outcome.text.empty() ? "" : ": ", outcome.text);
+      fmt::print("{} {}{}{}\n",
+                 outcome.kind == Outcome::Kind::kPass ? "PASS" : (fail ? "FAIL" : "SKIP"), name,
+                 outcome.text.empty() ? "" : ": ", outcome.text);
       std::fflush(stdout);  // a crash must not take the names before it along
     }
     passed += outcome.kind == Outcome::Kind::kPass ? 1 : 0;
@@ -219,7 +243,8 @@ int main(int argc, char** argv) {
   whimbrel::Options options;
   const auto usage = [] {
     fmt::print(stderr,
-               "usage: onnx_backend_runner DIR [--filter FILE] [--device D] [--threads N] [--fusion-switch-file FILE] [--reference]\n"
+               "usage: onnx_backend_runner DIR [--filter FILE] [--device D] [--threads N] "
+               "[--fusion-switch-file FILE] [--reference]\n"
                "                           [--skips FILE] [--quiet] [--write DIR]\n");
     return 2;
   };
@@ -227,16 +252,26 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool has_value = i + 1 < argc;
-    if (word == "--filter" && has_value) options.filter = argv[++i];
-    else if (word == "--device" && has_value) options.session.device = argv[++i];
-    else if (word == "--threads" && has_value) options.session.threads = std::atoi(argv[++i]);
-    else if (word == "--fusion-switch-file" && has_value) switches = argv[++i];
-    else if (word == "--reference") options.session.only_reference = true;
-    else if (word == "--write" && has_value) options.write = argv[++i];
-    else if (word == "--skips" && has_value) options.skips = argv[++i];
-    else if (word == "--quiet") options.quiet = true;
-    else if (!word.empty() && word[0] != '-' && options.directory.empty()) options.directory = word;
-    else return usage();
+    if (word == "--filter" && has_value)
+      options.filter = argv[++i];
+    else if (word == "--device" && has_value)
+      options.session.device = argv[++i];
+    else if (word == "--threads" && has_value)
+      options.session.threads = std::atoi(argv[++i]);
+    else if (word == "--fusion-switch-file" && has_value)
+      switches = argv[++i];
+    else if (word == "--reference")
+      options.session.only_reference = true;
+    else if (word == "--write" && has_value)
+      options.write = argv[++i];
+    else if (word == "--skips" && has_value)
+      options.skips = argv[++i];
+    else if (word == "--quiet")
+      options.quiet = true;
+    else if (!word.empty() && word[0] != '-' && options.directory.empty())
+      options.directory = word;
+    else
+      return usage();
   }
   if (options.directory.empty()) return usage();
   try {

@@ -1,4 +1,5 @@
-// branch_runner: how the branches of If and the body of Loop are run inside a plan. Internal to the executable.
+// branch_runner: how the branches of If and the body of Loop are run inside a plan. Internal to the
+// executable.
 
 #pragma once
 
@@ -24,7 +25,8 @@ class PoolAllocator final : public OutputAllocator {
 // A branch of If: binds the captures, runs, hands the outputs over.
 class Executable::BranchRunner : public Subgraph {
  public:
-  BranchRunner(Executable& parent, const PlanStep& step, size_t index) : parent_(parent), step_(step), index_(index) {}
+  BranchRunner(Executable& parent, const PlanStep& step, size_t index)
+      : parent_(parent), step_(step), index_(index) {}
   void Run(Stream& stream, std::span<Tensor* const> outputs) override;
 
   std::unique_ptr<Executable> executable;  // null when refused

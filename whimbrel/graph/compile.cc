@@ -2,9 +2,9 @@
 
 #include "whimbrel/graph/compile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "whimbrel/base/config.h"
@@ -27,8 +27,9 @@ void CheckPassName(std::string_view name, std::string_view where) {
   std::string list;
   for (std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);
   const auto near = NearestWord(name, known);
-  throw Error(Code::kInvalidArgument, fmt::format("{}: there is no pass {}", where, name),
-              near.empty() ? "passes: " + list : fmt::format("did you mean {}? passes: {}", near, list));
+  throw Error(
+      Code::kInvalidArgument, fmt::format("{}: there is no pass {}", where, name),
+      near.empty() ? "passes: " + list : fmt::format("did you mean {}? passes: {}", near, list));
 }
 
 }  // namespace
@@ -36,17 +37,24 @@ void CheckPassName(std::string_view name, std::string_view where) {
 RegisterPass::RegisterPass(const Pass& pass) {
   auto& passes = MutablePasses();
   passes.push_back(pass);
-  std::sort(passes.begin(), passes.end(), [](const Pass& a, const Pass& b) { return std::tuple(a.order, a.name) < std::tuple(b.order, b.name); });
+  std::sort(passes.begin(), passes.end(), [](const Pass& a, const Pass& b) {
+    return std::tuple(a.order, a.name) < std::tuple(b.order, b.name);
+  });
 }
 
-const std::vector<Pass>& Passes() { return MutablePasses(); }
+const std::vector<Pass>& Passes() {
+  return MutablePasses();
+}
 
-FusionSwitches FusionSwitches::FromFile(const std::string& path) { return FromJson(ReadTextFile(path), path); }
+FusionSwitches FusionSwitches::FromFile(const std::string& path) {
+  return FromJson(ReadTextFile(path), path);
+}
 
 FusionSwitches FusionSwitches::FromJson(std::string_view text, std::string_view source) {
   const Json json = ParseJson(text, source);
   const auto fail = [&](const std::string& what) {
-    throw Error(Code::kInvalidData, fmt::format("{}: {}", source, what), R"(expected {"Switch":{"GraphFusion":{"PASS":"off"}}})");
+    throw Error(Code::kInvalidData, fmt::format("{}: {}", source, what),
+                R"(expected {"Switch":{"GraphFusion":{"PASS":"off"}}})");
   };
   if (!json.is_object() || !json.contains("Switch")) fail("key Switch is missing");
   FusionSwitches switches;
@@ -56,7 +64,8 @@ FusionSwitches FusionSwitches::FromJson(std::string_view text, std::string_view 
     if (!entries.is_object()) fail(fmt::format("{} must be an object", group));
     if (group != "GraphFusion") continue;
     for (const auto& [pass, state] : entries.items()) {
-      if (!state.is_string() || (state != "on" && state != "off")) fail(fmt::format("{} must be \"on\" or \"off\"", pass));
+      if (!state.is_string() || (state != "on" && state != "off"))
+        fail(fmt::format("{} must be \"on\" or \"off\"", pass));
       if (pass == "ALL") {
         for (const Pass& p : Passes()) switches.Set(p.name, state == "on");
       } else {
@@ -79,7 +88,9 @@ void FusionSwitches::Set(std::string_view pass, bool enabled) {
   std::sort(off_.begin(), off_.end());
 }
 
-bool FusionSwitches::on(std::string_view pass) const { return std::find(off_.begin(), off_.end(), pass) == off_.end(); }
+bool FusionSwitches::on(std::string_view pass) const {
+  return std::find(off_.begin(), off_.end(), pass) == off_.end();
+}
 
 std::string FusionSwitches::ToText() const {
   std::string text;
@@ -114,7 +125,8 @@ CompiledGraph CompileGraph(const Graph& imported, const CompileOptions& options)
       if (options.switches.on(pass.name)) RunPass(pass, graph, compiled.notes);
     }
   }
-  for (ValueId id : graph.inputs) compiled.shapes.push_back({graph.value(id).name, ToShape(*graph.value(id).info.dims)});
+  for (ValueId id : graph.inputs)
+    compiled.shapes.push_back({graph.value(id).name, ToShape(*graph.value(id).info.dims)});
   compiled.graph = std::make_shared<const Graph>(std::move(graph));
   return compiled;
 }

@@ -1,4 +1,5 @@
-// compile: an imported graph made ready for one set of input shapes: specialised, then rewritten by the passes.
+// compile: an imported graph made ready for one set of input shapes: specialised, then rewritten by
+// the passes.
 
 #pragma once
 
@@ -12,8 +13,8 @@
 
 namespace whimbrel {
 
-// Which passes run. The vendor's file form: {"Switch":{"GraphFusion":{"ConvBnAct":"off"}}}; "ALL" stands for
-// every pass. Unknown names are errors that name the nearest pass.
+// Which passes run. The vendor's file form: {"Switch":{"GraphFusion":{"ConvBnAct":"off"}}}; "ALL"
+// stands for every pass. Unknown names are errors that name the nearest pass.
 class FusionSwitches {
  public:
   static FusionSwitches FromFile(const std::string& path);
@@ -54,13 +55,13 @@ struct CompileOptions {
 
 struct CompiledGraph {
   std::shared_ptr<const Graph> graph;
-  std::vector<InputShape> shapes;      // of every input, as bound
-  std::vector<std::string> assumed;    // "x: dim 0 (N) = 1"
+  std::vector<InputShape> shapes;    // of every input, as bound
+  std::vector<std::string> assumed;  // "x: dim 0 (N) = 1"
   std::vector<PassNote> notes;
 };
 
-// Throws kUnsupported for unknown ops (RequireKnownOps), kInvalidArgument for shapes that do not fit,
-// kInvalidData for a model that contradicts itself.
+// Throws kUnsupported for unknown ops (RequireKnownOps), kInvalidArgument for shapes that do not
+// fit, kInvalidData for a model that contradicts itself.
 CompiledGraph CompileGraph(const Graph& imported, const CompileOptions& options);
 
 }  // namespace whimbrel

@@ -2,11 +2,11 @@
 
 #include "whimbrel/graph/executable.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "whimbrel/base/log.h"
 #include "whimbrel/base/threads.h"
@@ -16,8 +16,8 @@
 namespace whimbrel {
 namespace {
 
-// A plan that one thread finishes in this time runs on one: a second thread could save half of it at most,
-// and waking it takes up to 50 us.
+// A plan that one thread finishes in this time runs on one: a second thread could save half of it
+// at most, and waking it takes up to 50 us.
 constexpr double kAloneSeconds = 120e-6;
 // What one core does, roughly, for that estimate.
 constexpr double kFlopsPerSecond = 100e9;
@@ -51,11 +51,14 @@ struct Executable::StepState {
   std::vector<Subgraph*> branch_pointers;
 };
 
-Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device, const ExecutableOptions& options)
+Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+                       const ExecutableOptions& options)
     : graph_(std::move(graph)),
       device_(std::move(device)),
       options_(options),
-      plan_(MakePlan(*graph_, {.device = device_->info().kind, .alignment = device_->info().alignment_bytes, .only_reference = options.only_reference})) {
+      plan_(MakePlan(*graph_, {.device = device_->info().kind,
+                               .alignment = device_->info().alignment_bytes,
+                               .only_reference = options.only_reference})) {
   const auto book = [&](size_t bytes, std::string_view what) {
     try {
       return Buffer::Allocate(device_, bytes);
@@ -77,17 +80,20 @@ Executable::Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Devic
   workspace_ = book(workspace_bytes_, "workspace");
 }
 
-std::unique_ptr<Executable> Executable::Make(Stream& stream, std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+std::unique_ptr<Executable> Executable::Make(Stream& stream, std::shared_ptr<const Graph> graph,
+                                             std::shared_ptr<Device> device,
                                              const ExecutableOptions& options) {
   std::unique_ptr<Executable> made;
-  stream.Run([&] { made = std::make_unique<Executable>(std::move(graph), std::move(device), options); });
+  stream.Run(
+      [&] { made = std::make_unique<Executable>(std::move(graph), std::move(device), options); });
   return made;
 }
 
 void Executable::MakeBranches() {
   for (PlanStep& step : plan_.steps) {
     auto state = std::make_unique<StepState>();
-    estimated_seconds_ += std::max(step.cost.flops / kFlopsPerSecond, step.cost.bytes / kBytesPerSecond);
+    estimated_seconds_ +=
+        std::max(step.cost.flops / kFlopsPerSecond, step.cost.bytes / kBytesPerSecond);
     if (step.node >= 0) {
       const Node& node = graph_->nodes[static_cast<size_t>(step.node)];
       // then_branch first, whatever the order in the file.
@@ -100,7 +106,8 @@ void Executable::MakeBranches() {
         }
         if (node.branches[b].refused.empty()) {
           try {
-            runner->executable = std::make_unique<Executable>(node.branches[b].graph, device_, options_);
+            runner->executable =
+                std::make_unique<Executable>(node.branches[b].graph, device_, options_);
             estimated_seconds_ += runner->executable->estimated_seconds_;
           } catch (const Error& e) {
             if (e.code() != Code::kUnsupported && e.code() != Code::kInvalidData) throw;
@@ -110,7 +117,8 @@ void Executable::MakeBranches() {
           runner->refused = node.branches[b].refused;
         }
         const bool first = node.branches[b].attribute == "then_branch";
-        state->branch_pointers.insert(first ? state->branch_pointers.begin() : state->branch_pointers.end(), runner.get());
+        state->branch_pointers.insert(
+            first ? state->branch_pointers.begin() : state->branch_pointers.end(), runner.get());
         state->branches.push_back(std::move(runner));
       }
     }
@@ -123,8 +131,10 @@ void Executable::PrepareSteps() {
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     PlanStep& step = plan_.steps[s];
     StepState& state = *states_[s];
-    for (int i : step.inputs) state.in.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
-    for (int i : step.outputs) state.out.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
+    for (int i : step.inputs)
+      state.in.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
+    for (int i : step.outputs)
+      state.out.push_back(i < 0 ? nullptr : &plan_.slots[static_cast<size_t>(i)].tensor);
     state.call = OpCall{.schema = step.schema,
                         .attributes = step.attributes,
                         .opset = step.opset,
@@ -136,9 +146,11 @@ void Executable::PrepareSteps() {
     try {
       if (step.kernel->prepare != nullptr) state.kernel_state = step.kernel->prepare(state.call);
       state.call.state = state.kernel_state.get();
-      state.workspace_bytes = step.kernel->workspace == nullptr ? 0 : step.kernel->workspace(state.call);
+      state.workspace_bytes =
+          step.kernel->workspace == nullptr ? 0 : step.kernel->workspace(state.call);
     } catch (const Error& e) {
-      throw e.WithContext(fmt::format("node {} ({}), kernel {}", step.name, step.schema->name, step.kernel->name));
+      throw e.WithContext(
+          fmt::format("node {} ({}), kernel {}", step.name, step.schema->name, step.kernel->name));
     }
     workspace_bytes_ = std::max(workspace_bytes_, state.workspace_bytes);
   }
@@ -172,13 +184,17 @@ void Executable::CheckInput(size_t i, const Tensor& tensor) const {
     throw Error(Code::kInvalidArgument, fmt::format("input {} is missing", value.name));
   }
   const Tensor& planned = plan_.slots[static_cast<size_t>(plan_.inputs[i])].tensor;
-  if (planned.defined() && (planned.dtype() != tensor.dtype() || !(planned.shape() == tensor.shape()))) {
-    throw Error(Code::kInvalidArgument,
-                fmt::format("input {}: expected {}{}, got {}{}", value.name, DTypeName(planned.dtype()), ToString(planned.shape()),
-                            DTypeName(tensor.dtype()), ToString(tensor.shape())),
-                "compile for these shapes (--shape) or convert the input");
+  if (planned.defined() &&
+      (planned.dtype() != tensor.dtype() || !(planned.shape() == tensor.shape()))) {
+    throw Error(
+        Code::kInvalidArgument,
+        fmt::format("input {}: expected {}{}, got {}{}", value.name, DTypeName(planned.dtype()),
+                    ToString(planned.shape()), DTypeName(tensor.dtype()), ToString(tensor.shape())),
+        "compile for these shapes (--shape) or convert the input");
   }
-  if (tensor.layout() != Layout::kPlain) throw Error(Code::kInvalidArgument, fmt::format("input {} must be in plain layout", value.name));
+  if (tensor.layout() != Layout::kPlain)
+    throw Error(Code::kInvalidArgument,
+                fmt::format("input {} must be in plain layout", value.name));
 }
 
 void Executable::Bind(int slot, const Tensor& tensor) {
@@ -194,13 +210,15 @@ void Executable::Bind(int slot, const Tensor& tensor) {
 
 void Executable::BindInputs(std::span<const Tensor> inputs) {
   if (inputs.size() != plan_.inputs.size()) {
-    throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}", inputs.size(), plan_.inputs.size()));
+    throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}",
+                                                    inputs.size(), plan_.inputs.size()));
   }
   const size_t alignment = device_->info().alignment_bytes;
   for (size_t i = 0; i < inputs.size(); ++i) {
     CheckInput(i, inputs[i]);
     const auto address = reinterpret_cast<uintptr_t>(inputs[i].raw());
-    if (address % alignment == 0 || !plan_.slots[static_cast<size_t>(plan_.inputs[i])].tensor.defined()) {
+    if (address % alignment == 0 ||
+        !plan_.slots[static_cast<size_t>(plan_.inputs[i])].tensor.defined()) {
       Bind(plan_.inputs[i], inputs[i]);
       continue;
     }
@@ -211,8 +229,10 @@ void Executable::BindInputs(std::span<const Tensor> inputs) {
     device_->CountCopy(CopyKind::kAlignment, inputs[i].bytes());
     if (!advised_[i]) {
       advised_[i] = true;
-      advice_.push_back(fmt::format("input {}: {} bytes are copied at each run, its address is no multiple of {}; allocate it aligned",
-                                    graph_->value(graph_->inputs[i]).name, inputs[i].bytes(), alignment));
+      advice_.push_back(
+          fmt::format("input {}: {} bytes are copied at each run, its address is no multiple of "
+                      "{}; allocate it aligned",
+                      graph_->value(graph_->inputs[i]).name, inputs[i].bytes(), alignment));
     }
     Bind(plan_.inputs[i], staged);
   }
@@ -231,7 +251,8 @@ void Executable::Run(Stream& stream, std::span<const Tensor> inputs) {
   const auto start = std::chrono::steady_clock::now();
   stream.Run([&] { RunAll(stream); });
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-  LogLine(LogLevel::kDebug, fmt::format("run {}: {} steps in {:.1f} us on {}", graph_->name, plan_.steps.size(), took.count(), device_->info().name));
+  LogLine(LogLevel::kDebug, fmt::format("run {}: {} steps in {:.1f} us on {}", graph_->name,
+                                        plan_.steps.size(), took.count(), device_->info().name));
 }
 
 void Executable::RunAll(Stream& stream) {
@@ -267,20 +288,26 @@ void Executable::RunDynamic(size_t index, Stream& stream) {
     if (state.branches.empty()) {
       std::vector<ValueInfo> infos;
       for (const Tensor* t : state.in) infos.push_back(t == nullptr ? ValueInfo{} : InfoOf(*t));
-      const auto inferred = InferOutputs(*step.schema, *step.attributes, step.opset, infos, state.out.size());
+      const auto inferred =
+          InferOutputs(*step.schema, *step.attributes, step.opset, infos, state.out.size());
       for (size_t i = 0; i < state.out.size(); ++i) {
         if (state.out[i] == nullptr) continue;
         const bool known = inferred[i].static_shape() && inferred[i].dtype != DType::kUndefined;
         if (plan_.slots[static_cast<size_t>(step.outputs[i])].kind == SlotKind::kDynamic) {
           *state.out[i] = Tensor();
-          if (known) allocator.Allocate(*state.out[i], inferred[i].dtype, ToShape(*inferred[i].dims));
+          if (known)
+            allocator.Allocate(*state.out[i], inferred[i].dtype, ToShape(*inferred[i].dims));
         } else if (known && !(ToShape(*inferred[i].dims) == state.out[i]->shape())) {
-          throw Error(Code::kInvalidData, fmt::format("output {} is {}, the plan expects {}", i, ToString(*inferred[i].dims), ToString(state.out[i]->shape())));
+          throw Error(Code::kInvalidData,
+                      fmt::format("output {} is {}, the plan expects {}", i,
+                                  ToString(*inferred[i].dims), ToString(state.out[i]->shape())));
         }
       }
     } else {
       for (size_t i = 0; i < state.out.size(); ++i) {
-        if (state.out[i] != nullptr && plan_.slots[static_cast<size_t>(step.outputs[i])].kind == SlotKind::kDynamic) *state.out[i] = Tensor();
+        if (state.out[i] != nullptr &&
+            plan_.slots[static_cast<size_t>(step.outputs[i])].kind == SlotKind::kDynamic)
+          *state.out[i] = Tensor();
       }
     }
     const KernelChoice choice = ChooseKernel(call, device_->info().kind, options_.only_reference);
@@ -300,9 +327,13 @@ void Executable::RunDynamic(size_t index, Stream& stream) {
   }
 }
 
-const Tensor& Executable::output(size_t i) const { return slot_tensor(plan_.outputs.at(i)); }
+const Tensor& Executable::output(size_t i) const {
+  return slot_tensor(plan_.outputs.at(i));
+}
 
-const Tensor& Executable::slot_tensor(int slot) const { return plan_.slots[static_cast<size_t>(slot)].tensor; }
+const Tensor& Executable::slot_tensor(int slot) const {
+  return plan_.slots[static_cast<size_t>(slot)].tensor;
+}
 
 Executable* Executable::branch(size_t step, size_t b) const {
   const auto& pointers = states_[step]->branch_pointers;
@@ -310,7 +341,8 @@ Executable* Executable::branch(size_t step, size_t b) const {
   return static_cast<BranchRunner*>(pointers[b])->executable.get();
 }
 
-std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> inputs, Stream& stream) {
+std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> inputs,
+                                          Stream& stream) {
   const TeamOfOne team(alone_);
   const PlanStep& step = plan_.steps[index];
   const StepState& state = *states_[index];
@@ -323,7 +355,8 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
     const PlanSlot& slot = plan_.slots[static_cast<size_t>(step.inputs[i])];
     if (slot.kind == SlotKind::kConstant) {
       in.push_back(slot.tensor);
-    } else if (slot.tensor.layout() == Layout::kChannelsLast && inputs[i].layout() == Layout::kPlain && inputs[i].shape().rank() >= 3) {
+    } else if (slot.tensor.layout() == Layout::kChannelsLast &&
+               inputs[i].layout() == Layout::kPlain && inputs[i].shape().rank() >= 3) {
       const Tensor room = Tensor::Host(inputs[i].dtype(), inputs[i].shape());
       Tensor converted = room.WithLayout(inputs[i].shape(), Layout::kChannelsLast);
       ConvertLayout(inputs[i], converted);
@@ -334,7 +367,10 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
   }
   if (!state.branches.empty()) {
     auto* const loop = dynamic_cast<LoopRunner*>(state.branches[0].get());
-    if (loop == nullptr) throw Error(Code::kInternal, fmt::format("node {}: a step with branches cannot run on other inputs", step.name));
+    if (loop == nullptr)
+      throw Error(
+          Code::kInternal,
+          fmt::format("node {}: a step with branches cannot run on other inputs", step.name));
     std::vector<Tensor> outs(step.outputs.size());
     std::vector<Tensor*> out_pointers;
     for (Tensor& t : outs) out_pointers.push_back(&t);
@@ -342,7 +378,11 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
     return outs;
   }
   if (step.dynamic) {
-    Evaluation evaluation{.schema = step.schema, .attributes = step.attributes, .opset = step.opset, .inputs = in, .outputs = step.outputs.size()};
+    Evaluation evaluation{.schema = step.schema,
+                          .attributes = step.attributes,
+                          .opset = step.opset,
+                          .inputs = in,
+                          .outputs = step.outputs.size()};
     std::vector<const Tensor*> pointers;
     for (const Tensor& t : in) pointers.push_back(t.defined() ? &t : nullptr);
     std::vector<Tensor> outs(step.outputs.size());
@@ -352,7 +392,8 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
     call.in = pointers;
     call.out = out_pointers;
     const KernelChoice choice = ChooseKernel(call, device_->info().kind, options_.only_reference);
-    if (choice.kernel == nullptr) throw Error(Code::kUnsupported, fmt::format("node {}: no kernel takes the call", step.name));
+    if (choice.kernel == nullptr)
+      throw Error(Code::kUnsupported, fmt::format("node {}: no kernel takes the call", step.name));
     return Evaluate(evaluation, *choice.kernel, stream);
   }
   std::vector<const Tensor*> in_pointers;
@@ -364,7 +405,8 @@ std::vector<Tensor> Executable::RunStepOn(size_t index, std::span<const Tensor> 
       continue;
     }
     const Tensor& planned = plan_.slots[static_cast<size_t>(slot)].tensor;
-    out.push_back(Tensor::Host(planned.dtype(), planned.shape()).WithLayout(planned.shape(), planned.layout()));
+    out.push_back(Tensor::Host(planned.dtype(), planned.shape())
+                      .WithLayout(planned.shape(), planned.layout()));
   }
   std::vector<Tensor*> out_pointers;
   for (Tensor& t : out) out_pointers.push_back(t.defined() ? &t : nullptr);

@@ -1,4 +1,5 @@
-// Executable: a plan with its memory on one device, ready to run again and again without allocating.
+// Executable: a plan with its memory on one device, ready to run again and again without
+// allocating.
 
 #pragma once
 
@@ -34,12 +35,14 @@ class StepObserver {
 // Not thread-safe: one run at a time. Several executables may share one graph's constants.
 class Executable {
  public:
-  // Plans the specialised graph for the device and prepares every kernel. Throws what MakePlan throws, and
-  // kOutOfMemory naming arena and workspace sizes. Use Make: kernels are shaped by the team of the thread that
-  // prepares them.
-  static std::unique_ptr<Executable> Make(Stream& stream, std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+  // Plans the specialised graph for the device and prepares every kernel. Throws what MakePlan
+  // throws, and kOutOfMemory naming arena and workspace sizes. Use Make: kernels are shaped by the
+  // team of the thread that prepares them.
+  static std::unique_ptr<Executable> Make(Stream& stream, std::shared_ptr<const Graph> graph,
+                                          std::shared_ptr<Device> device,
                                           const ExecutableOptions& options = {});
-  Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device, const ExecutableOptions& options = {});
+  Executable(std::shared_ptr<const Graph> graph, std::shared_ptr<Device> device,
+             const ExecutableOptions& options = {});
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -50,10 +53,10 @@ class Executable {
   Device& device() const { return *device_; }
   ExecutableMemory memory() const;
 
-  // Inputs in graph order, plain host tensors of the planned type and shape (checked; the error names input,
-  // expected and given). They must stay alive until the stream has passed the run. An input that breaks
-  // the device's alignment is copied once (counted as kAlignment).
-  // Outputs stay valid until the next run.
+  // Inputs in graph order, plain host tensors of the planned type and shape (checked; the error
+  // names input, expected and given). They must stay alive until the stream has passed the run. An
+  // input that breaks the device's alignment is copied once (counted as kAlignment). Outputs stay
+  // valid until the next run.
   void Run(Stream& stream, std::span<const Tensor> inputs);
   const Tensor& output(size_t i) const;
   size_t outputs() const { return plan_.outputs.size(); }
@@ -63,8 +66,9 @@ class Executable {
   void RunStep(size_t step, Stream& stream);
   // The tensor that an output or input slot holds after its step; shape is the actual one.
   const Tensor& slot_tensor(int slot) const;
-  // Runs one step on other inputs than the plan's (plain host tensors; undefined for constants and absent
-  // ones) and returns its outputs as plain host tensors. Uses the step's prepared state. Not for If.
+  // Runs one step on other inputs than the plan's (plain host tensors; undefined for constants and
+  // absent ones) and returns its outputs as plain host tensors. Uses the step's prepared state. Not
+  // for If.
   std::vector<Tensor> RunStepOn(size_t step, std::span<const Tensor> inputs, Stream& stream);
   // Branch `b` of a step (0 = then, 1 = else); null when the shapes at hand cannot take it.
   Executable* branch(size_t step, size_t b) const;
@@ -97,8 +101,8 @@ class Executable {
   size_t workspace_bytes_ = 0;
   std::vector<std::unique_ptr<StepState>> states_;
   std::vector<std::vector<int>> aliases_;  // per slot: slots that share its memory, itself first
-  double estimated_seconds_ = 0;  // on one thread, branches included
-  bool alone_ = false;            // too little work to wake a second thread
+  double estimated_seconds_ = 0;           // on one thread, branches included
+  bool alone_ = false;                     // too little work to wake a second thread
   StepObserver* observer_ = nullptr;
   std::vector<std::string> advice_;
   std::vector<bool> advised_;  // per input: one advice line in the life of the executable

@@ -1,4 +1,5 @@
-// graph: IR, ONNX import, passes, planner, executor and package: from a model file to something that runs.
+// graph: IR, ONNX import, passes, planner, executor and package: from a model file to something
+// that runs.
 
 #pragma once
 

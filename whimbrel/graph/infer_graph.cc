@@ -1,8 +1,8 @@
 // Shape and type inference over a whole graph, branches included.
 
-#include <fmt/format.h>
-
 #include "whimbrel/graph/infer_graph.h"
+
+#include <fmt/format.h>
 
 namespace whimbrel {
 namespace {
@@ -11,15 +11,21 @@ namespace {
 class NodeInferContext final : public InferContext {
  public:
   NodeInferContext(Graph& graph, Node& node, std::span<const ValueInfo> inputs)
-      : InferContext(*node.schema, node.attributes, node.opset, inputs, node.outputs.size()), graph_(graph), node_(node) {}
+      : InferContext(*node.schema, node.attributes, node.opset, inputs, node.outputs.size()),
+        graph_(graph),
+        node_(node) {}
 
-  std::vector<ValueInfo> InferSubgraph(std::string_view attribute, std::span<const ValueInfo> inputs) override {
+  std::vector<ValueInfo> InferSubgraph(std::string_view attribute,
+                                       std::span<const ValueInfo> inputs) override {
     for (Branch& branch : node_.branches) {
       if (branch.attribute != attribute) continue;
       Graph& inner = *branch.graph;
       // Refused when the graph was specialised: only the message was kept.
-      if (!branch.refused.empty() && inner.outputs.empty()) return std::vector<ValueInfo>(outputs());
-      if (inner.inputs.size() != inputs.size()) Fail(fmt::format("{} takes {} inputs, {} are given", attribute, inner.inputs.size(), inputs.size()));
+      if (!branch.refused.empty() && inner.outputs.empty())
+        return std::vector<ValueInfo>(outputs());
+      if (inner.inputs.size() != inputs.size())
+        Fail(fmt::format("{} takes {} inputs, {} are given", attribute, inner.inputs.size(),
+                         inputs.size()));
       for (size_t i = 0; i < inputs.size(); ++i) inner.value(inner.inputs[i]).info = inputs[i];
       for (size_t i = 0; i < branch.outer.size(); ++i) {
         inner.value(inner.captures[i]).info = graph_.value(branch.outer[i]).info;
@@ -48,7 +54,8 @@ class NodeInferContext final : public InferContext {
 void InferNode(Graph& graph, Node& node) {
   std::vector<ValueInfo> inputs;
   inputs.reserve(node.inputs.size());
-  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? ValueInfo{} : graph.value(id).info);
+  for (ValueId id : node.inputs)
+    inputs.push_back(id == kNoValue ? ValueInfo{} : graph.value(id).info);
   // An input whose type could not be told makes the outputs unknown too: scan still lists the node.
   bool known = node.schema != nullptr;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -65,7 +72,8 @@ void InferNode(Graph& graph, Node& node) {
     NodeInferContext context(graph, node, inputs);
     node.schema->infer(context);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != kNoValue) graph.value(node.outputs[i]).info = std::move(context.out(i));
+      if (node.outputs[i] != kNoValue)
+        graph.value(node.outputs[i]).info = std::move(context.out(i));
     }
   } catch (const Error& e) {
     throw e.WithContext(fmt::format("node {} ({})", node.name, node.op));

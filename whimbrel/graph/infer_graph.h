@@ -6,11 +6,13 @@
 
 namespace whimbrel {
 
-// Infers one node from its inputs' infos; the outputs' infos are replaced. The error names the node.
+// Infers one node from its inputs' infos; the outputs' infos are replaced. The error names the
+// node.
 void InferNode(Graph& graph, Node& node);
 
-// Infers every node in order. `graph.inputs` and captures must be described. Branches are inferred with the
-// captures' infos; a branch that cannot work with them is marked refused and its outputs are unknown.
+// Infers every node in order. `graph.inputs` and captures must be described. Branches are inferred
+// with the captures' infos; a branch that cannot work with them is marked refused and its outputs
+// are unknown.
 void InferGraph(Graph& graph);
 
 }  // namespace whimbrel

@@ -2,10 +2,10 @@
 
 #include "whimbrel/graph/ir.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
+
+#include <fmt/format.h>
 
 namespace whimbrel {
 
@@ -32,13 +32,16 @@ ValueId Graph::FindValue(std::string_view value_name) const {
 Graph CloneGraph(const Graph& graph) {
   Graph copy = graph;
   for (Node& node : copy.nodes) {
-    for (Branch& branch : node.branches) branch.graph = std::make_shared<Graph>(CloneGraph(*branch.graph));
+    for (Branch& branch : node.branches)
+      branch.graph = std::make_shared<Graph>(CloneGraph(*branch.graph));
   }
   return copy;
 }
 
 Uses::Uses(const Graph& graph)
-    : producer(graph.values.size(), -1), count(graph.values.size(), 0), consumers(graph.values.size()) {
+    : producer(graph.values.size(), -1),
+      count(graph.values.size(), 0),
+      consumers(graph.values.size()) {
   const auto use = [&](ValueId id, int node) {
     if (id == kNoValue) return;
     ++count[static_cast<size_t>(id)];
@@ -71,23 +74,33 @@ void VerifyGraph(const Graph& graph, std::string_view after) {
   for (ValueId id : graph.captures) made[static_cast<size_t>(id)] = 1;
   const auto need = [&](ValueId id, const std::string& who) {
     if (id == kNoValue) return;
-    if (id < 0 || static_cast<size_t>(id) >= made.size()) fail(fmt::format("{} uses value {} of {}", who, id, made.size()));
-    if (made[static_cast<size_t>(id)] == 0) fail(fmt::format("{} uses {} before it is made", who, graph.value(id).name));
+    if (id < 0 || static_cast<size_t>(id) >= made.size())
+      fail(fmt::format("{} uses value {} of {}", who, id, made.size()));
+    if (made[static_cast<size_t>(id)] == 0)
+      fail(fmt::format("{} uses {} before it is made", who, graph.value(id).name));
   };
   for (const Node& node : graph.nodes) {
     for (ValueId id : node.inputs) need(id, node.name);
     for (const Branch& branch : node.branches) {
       for (ValueId id : branch.outer) need(id, node.name);
-      if (branch.outer.size() != branch.graph->captures.size()) fail(node.name + ": captures of a branch do not match");
+      if (branch.outer.size() != branch.graph->captures.size())
+        fail(node.name + ": captures of a branch do not match");
       VerifyGraph(*branch.graph, after);
     }
     for (ValueId id : node.outputs) {
       if (id == kNoValue) continue;
-      if (made[static_cast<size_t>(id)] != 0) fail(fmt::format("{} makes {} a second time", node.name, graph.value(id).name));
+      if (made[static_cast<size_t>(id)] != 0)
+        fail(fmt::format("{} makes {} a second time", node.name, graph.value(id).name));
       made[static_cast<size_t>(id)] = 1;
     }
   }
   for (ValueId id : graph.outputs) need(id, "the graph's output list");
+}
+
+bool AlwaysMade(const Node& node, size_t i) {
+  if (node.schema == nullptr || i >= node.schema->outputs.size()) return false;
+  const Formal& formal = node.schema->outputs[i];
+  return !formal.optional && !formal.variadic;
 }
 
 void RemoveUnused(Graph& graph) {
@@ -103,6 +116,9 @@ void RemoveUnused(Graph& graph) {
       if (id != kNoValue && needed[static_cast<size_t>(id)] != 0) keep[n] = 1;
     }
     if (keep[n] == 0) continue;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (AlwaysMade(node, i)) mark(node.outputs[i]);
+    }
     for (ValueId id : node.inputs) mark(id);
     for (Branch& branch : node.branches) {
       RemoveUnused(*branch.graph);
@@ -156,8 +172,8 @@ void AppendText(const Graph& graph, const std::string& indent, std::string& text
   const auto describe = [&](ValueId id) {
     if (id == kNoValue) return std::string("-");
     const Value& v = graph.value(id);
-    return fmt::format("{}{}:{}{}", v.info.constant ? "const " : "", v.name, DTypeName(v.info.dtype),
-                       v.info.dims ? ToString(*v.info.dims) : "[...]");
+    return fmt::format("{}{}:{}{}", v.info.constant ? "const " : "", v.name,
+                       DTypeName(v.info.dtype), v.info.dims ? ToString(*v.info.dims) : "[...]");
   };
   const auto list = [&](const std::vector<ValueId>& ids) {
     std::string out;
@@ -166,8 +182,9 @@ void AppendText(const Graph& graph, const std::string& indent, std::string& text
   };
   text += fmt::format("{}in  {}\n", indent, list(graph.inputs));
   for (const Node& node : graph.nodes) {
-    text += fmt::format("{}{} = {}{}({}) \"{}\"\n", indent, list(node.outputs), node.domain.empty() ? "" : node.domain + ".",
-                        node.op, list(node.inputs), node.name);
+    text += fmt::format("{}{} = {}{}({}) \"{}\"\n", indent, list(node.outputs),
+                        node.domain.empty() ? "" : node.domain + ".", node.op, list(node.inputs),
+                        node.name);
     for (const Branch& branch : node.branches) {
       text += fmt::format("{}  {} captures {}\n", indent, branch.attribute, list(branch.outer));
       AppendText(*branch.graph, indent + "    ", text);

@@ -31,8 +31,8 @@ struct Branch {
 struct Node {
   std::string name;  // unique in its graph; made from op and output when the model gives none
   std::string op;
-  std::string domain;  // "" = ai.onnx
-  int opset = 0;       // of the node's domain in its model
+  std::string domain;           // "" = ai.onnx
+  int opset = 0;                // of the node's domain in its model
   std::vector<ValueId> inputs;  // kNoValue = optional input left out
   std::vector<ValueId> outputs;
   Attributes attributes;  // without the branches
@@ -41,17 +41,22 @@ struct Node {
   std::vector<std::string> origins;  // names of the model's nodes that this one stands for
 };
 
+// Whether the schema has output i always (neither optional nor variadic): kernels write it without
+// asking, so it keeps its memory even when nobody reads it.
+bool AlwaysMade(const Node& node, size_t i);
+
 struct Value {
   std::string name;
   ValueInfo info;
 };
 
-// Nodes are in an order in which every input is made before its use. Owned by value; weights are shared.
+// Nodes are in an order in which every input is made before its use. Owned by value; weights are
+// shared.
 struct Graph {
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;    // without initialisers
+  std::vector<ValueId> inputs;  // without initialisers
   std::vector<ValueId> outputs;
   std::vector<ValueId> captures;  // of a branch: values that come from the enclosing graph
   std::map<std::string, int, std::less<>> opsets;  // domain -> version
@@ -62,15 +67,17 @@ struct Graph {
   Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
   ValueId AddConstant(std::string value_name, Tensor tensor);
-  bool is_constant(ValueId id) const { return id != kNoValue && value(id).info.constant != nullptr; }
+  bool is_constant(ValueId id) const {
+    return id != kNoValue && value(id).info.constant != nullptr;
+  }
   ValueId FindValue(std::string_view value_name) const;  // kNoValue when absent
 };
 
 // A deep copy: branches are copied too, constant tensors are shared.
 Graph CloneGraph(const Graph& graph);
 
-// For each value: index of the node that makes it (-1: input, constant or capture) and how often it is used
-// by nodes, branches and graph outputs.
+// For each value: index of the node that makes it (-1: input, constant or capture) and how often it
+// is used by nodes, branches and graph outputs.
 struct Uses {
   explicit Uses(const Graph& graph);
   std::vector<int> producer;
@@ -78,7 +85,8 @@ struct Uses {
   std::vector<std::vector<int>> consumers;  // node indices, ascending, once each
 };
 
-// Checks order, ids, duplicate makers and branch captures; throws kInternal naming the pass that ran before.
+// Checks order, ids, duplicate makers and branch captures; throws kInternal naming the pass that
+// ran before.
 void VerifyGraph(const Graph& graph, std::string_view after);
 
 // Drops nodes and values that no output needs; renumbers values.

@@ -19,14 +19,19 @@ constexpr size_t kMaxArenaBytes = size_t{1} << 50;
 MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment) {
   for (const MemoryBlock& block : blocks) {
     if (block.bytes <= kMaxArenaBytes) continue;
-    throw Error(Code::kOutOfMemory, "one tensor of this model has " + std::to_string(block.bytes) + " bytes", "give smaller input shapes (--shape)");
+    throw Error(Code::kOutOfMemory,
+                "one tensor of this model has " + std::to_string(block.bytes) + " bytes",
+                "give smaller input shapes (--shape)");
   }
-  const auto round_up = [&](size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+  const auto round_up = [&](size_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  };
   MemoryPlan plan;
   plan.offsets.assign(blocks.size(), 0);
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
 
   std::vector<size_t> placed;  // by offset
   for (size_t index : order) {
@@ -38,11 +43,14 @@ MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment) {
       offset = std::max(offset, plan.offsets[other] + round_up(blocks[other].bytes));
     }
     if (offset > kMaxArenaBytes) {
-      throw Error(Code::kOutOfMemory, "the model's tensors need more than " + std::to_string(offset) + " bytes", "give smaller input shapes (--shape)");
+      throw Error(Code::kOutOfMemory,
+                  "the model's tensors need more than " + std::to_string(offset) + " bytes",
+                  "give smaller input shapes (--shape)");
     }
     plan.offsets[index] = offset;
     plan.arena_bytes = std::max(plan.arena_bytes, offset + round_up(block.bytes));
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset, [&](size_t o, size_t p) { return o < plan.offsets[p]; });
+    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
+                                     [&](size_t o, size_t p) { return o < plan.offsets[p]; });
     placed.insert(at, index);
   }
 
@@ -50,7 +58,8 @@ MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment) {
   for (const MemoryBlock& block : blocks) last_step = std::max(last_step, block.last);
   std::vector<ptrdiff_t> change(static_cast<size_t>(last_step + 2), 0);
   for (const MemoryBlock& block : blocks) {
-    change[static_cast<size_t>(std::max(block.first, 0))] += static_cast<ptrdiff_t>(round_up(block.bytes));
+    change[static_cast<size_t>(std::max(block.first, 0))] +=
+        static_cast<ptrdiff_t>(round_up(block.bytes));
     change[static_cast<size_t>(block.last + 1)] -= static_cast<ptrdiff_t>(round_up(block.bytes));
   }
   ptrdiff_t alive = 0;

@@ -21,8 +21,9 @@ struct MemoryPlan {
   size_t lower_bound_bytes = 0;  // most bytes alive at one step: no plan can be smaller
 };
 
-// Greedy by size: the largest block first, each at the lowest offset where nothing alive at the same time
-// lies (Pisarchyk & Lee 2020, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+// Greedy by size: the largest block first, each at the lowest offset where nothing alive at the
+// same time lies (Pisarchyk & Lee 2020, "Efficient Memory Management for Deep Neural Net
+// Inference", section 5.2).
 MemoryPlan PlanMemory(std::span<const MemoryBlock> blocks, size_t alignment);
 
 }  // namespace whimbrel

@@ -2,14 +2,14 @@
 
 #include "whimbrel/graph/onnx_import.h"
 
-#include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/stubs/logging.h>
-
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "whimbrel/base/file.h"
 #include "whimbrel/tensor/onnx.pb.h"
@@ -20,15 +20,25 @@ namespace {
 
 constexpr int kOldestOpset = 7;
 
-std::string CleanDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string CleanDomain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
 
 class GraphImporter {
  public:
-  GraphImporter(const onnx::ModelProto& model, const ExternalDataContext& external, const ImportLimits& limits,
-                const std::map<std::string, int, std::less<>>& opsets, GraphImporter* parent, int depth, int* node_budget)
-      : model_(model), external_(external), limits_(limits), opsets_(opsets), parent_(parent), depth_(depth), node_budget_(node_budget) {
+  GraphImporter(const onnx::ModelProto& model, const ExternalDataContext& external,
+                const ImportLimits& limits, const std::map<std::string, int, std::less<>>& opsets,
+                GraphImporter* parent, int depth, int* node_budget)
+      : model_(model),
+        external_(external),
+        limits_(limits),
+        opsets_(opsets),
+        parent_(parent),
+        depth_(depth),
+        node_budget_(node_budget) {
     if (depth_ > limits_.recursion) {
-      throw Error(Code::kInvalidData, fmt::format("graphs are nested deeper than {}", limits_.recursion));
+      throw Error(Code::kInvalidData,
+                  fmt::format("graphs are nested deeper than {}", limits_.recursion));
     }
   }
 
@@ -41,7 +51,8 @@ class GraphImporter {
     for (const onnx::ValueInfoProto& output : proto.output()) {
       const ValueId id = Resolve(output.name());
       if (id == kNoValue) {
-        throw Error(Code::kInvalidData, fmt::format("graph output {} is made by no node", output.name()));
+        throw Error(Code::kInvalidData,
+                    fmt::format("graph output {} is made by no node", output.name()));
       }
       graph_.outputs.push_back(id);
     }
@@ -58,7 +69,9 @@ class GraphImporter {
       Define(tensor.name(), graph_.AddConstant(tensor.name(), TensorFromProto(tensor, external_)));
     }
     if (proto.sparse_initializer_size() > 0) {
-      throw Error(Code::kUnsupported, fmt::format("sparse initializer {} is not taken", proto.sparse_initializer(0).values().name()),
+      throw Error(Code::kUnsupported,
+                  fmt::format("sparse initializer {} is not taken",
+                              proto.sparse_initializer(0).values().name()),
                   "store it as a dense initializer");
     }
   }
@@ -66,7 +79,8 @@ class GraphImporter {
   void ReadInputs(const onnx::GraphProto& proto) {
     for (const onnx::ValueInfoProto& input : proto.input()) {
       const auto known = names_.find(input.name());
-      if (known != names_.end() && graph_.is_constant(known->second)) continue;  // default value: an initializer
+      if (known != names_.end() && graph_.is_constant(known->second))
+        continue;  // default value: an initializer
       const ValueId id = graph_.AddValue(input.name(), ReadType(input));
       Define(input.name(), id);
       graph_.inputs.push_back(id);
@@ -77,15 +91,21 @@ class GraphImporter {
     ValueInfo info;
     const onnx::TypeProto& type = proto.type();
     if (!type.has_tensor_type()) {
-      throw Error(Code::kUnsupported, fmt::format("input {} is no tensor (sequence, map, optional or untyped)", proto.name()));
+      throw Error(
+          Code::kUnsupported,
+          fmt::format("input {} is no tensor (sequence, map, optional or untyped)", proto.name()));
     }
     const int elem = type.tensor_type().elem_type();
-    const auto dtype = elem > 0 && elem <= static_cast<int>(DType::kBFloat16) ? static_cast<DType>(elem) : DType::kUndefined;
+    const auto dtype = elem > 0 && elem <= static_cast<int>(DType::kBFloat16)
+                           ? static_cast<DType>(elem)
+                           : DType::kUndefined;
     if (ItemSize(dtype) == 0) {
-      throw Error(Code::kUnsupported, fmt::format("input {} has element type {}, which is not taken", proto.name(),
-                                                  onnx::TensorProto_DataType_IsValid(elem)
-                                                      ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(elem))
-                                                      : std::to_string(elem)));
+      throw Error(Code::kUnsupported,
+                  fmt::format("input {} has element type {}, which is not taken", proto.name(),
+                              onnx::TensorProto_DataType_IsValid(elem)
+                                  ? onnx::TensorProto_DataType_Name(
+                                        static_cast<onnx::TensorProto_DataType>(elem))
+                                  : std::to_string(elem)));
     }
     info.dtype = dtype;
     if (type.tensor_type().has_shape()) {
@@ -100,7 +120,8 @@ class GraphImporter {
         }
       }
       if (dims.size() > static_cast<size_t>(kMaxRank)) {
-        throw Error(Code::kUnsupported, fmt::format("input {} has rank {}, at most {} is taken", proto.name(), dims.size(), kMaxRank));
+        throw Error(Code::kUnsupported, fmt::format("input {} has rank {}, at most {} is taken",
+                                                    proto.name(), dims.size(), kMaxRank));
       }
       info.dims = std::move(dims);
     }
@@ -123,7 +144,10 @@ class GraphImporter {
       if (it == maker.end() || it->second == user) {
         if (it != maker.end()) {
           const auto& node = proto.node(static_cast<int>(user));
-          throw Error(Code::kInvalidData, fmt::format("node {} ({}) uses its own output {}", node.name().empty() ? std::to_string(user) : node.name(), node.op_type(), name));
+          throw Error(Code::kInvalidData,
+                      fmt::format("node {} ({}) uses its own output {}",
+                                  node.name().empty() ? std::to_string(user) : node.name(),
+                                  node.op_type(), name));
         }
         return;
       }
@@ -161,8 +185,11 @@ class GraphImporter {
       }
     }
     if (order.size() != count) {
-      // A node that waits may only stand behind the cycle; walking back along what it waits for ends inside.
-      auto stuck = static_cast<size_t>(std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) - waiting.begin());
+      // A node that waits may only stand behind the cycle; walking back along what it waits for
+      // ends inside.
+      auto stuck = static_cast<size_t>(
+          std::find_if(waiting.begin(), waiting.end(), [](int w) { return w > 0; }) -
+          waiting.begin());
       std::vector<size_t> waits_for(count, stuck);
       for (size_t n = 0; n < count; ++n) {
         for (size_t user : users[n]) {
@@ -171,13 +198,17 @@ class GraphImporter {
       }
       for (size_t steps = 0; steps < count; ++steps) stuck = waits_for[stuck];
       const auto& node = proto.node(static_cast<int>(stuck));
-      throw Error(Code::kInvalidData, fmt::format("the graph has a cycle through node {} ({})", node.name().empty() ? std::to_string(stuck) : node.name(), node.op_type()));
+      throw Error(
+          Code::kInvalidData,
+          fmt::format("the graph has a cycle through node {} ({})",
+                      node.name().empty() ? std::to_string(stuck) : node.name(), node.op_type()));
     }
     return order;
   }
 
   // Names that a branch may take from outside: everything it mentions.
-  static void CollectNames(const onnx::GraphProto& graph, int depth, std::unordered_set<std::string>* names) {
+  static void CollectNames(const onnx::GraphProto& graph, int depth,
+                           std::unordered_set<std::string>* names) {
     if (depth > 100) return;  // the import itself refuses such depth with a message
     for (const auto& node : graph.node()) {
       for (const std::string& name : node.input()) names->insert(name);
@@ -189,23 +220,30 @@ class GraphImporter {
   }
 
   void ReadNode(const onnx::NodeProto& proto, size_t index) {
-    if (--*node_budget_ < 0) throw Error(Code::kInvalidData, fmt::format("the model has more than {} nodes", limits_.nodes));
+    if (--*node_budget_ < 0)
+      throw Error(Code::kInvalidData,
+                  fmt::format("the model has more than {} nodes", limits_.nodes));
     Node node;
     node.op = proto.op_type();
     node.domain = CleanDomain(proto.domain());
-    node.name = UniqueName(proto.name().empty() ? fmt::format("{}_{}", node.op, index) : proto.name());
+    node.name =
+        UniqueName(proto.name().empty() ? fmt::format("{}_{}", node.op, index) : proto.name());
     node.origins = {node.name};
-    if (node.op.empty()) throw Error(Code::kInvalidData, fmt::format("node {} has no op type", node.name));
+    if (node.op.empty())
+      throw Error(Code::kInvalidData, fmt::format("node {} has no op type", node.name));
     const auto opset = opsets_.find(node.domain);
     if (opset == opsets_.end() && node.domain.empty()) {
-      throw Error(Code::kInvalidData, fmt::format("node {} uses ai.onnx, but the model imports no opset of it", node.name));
+      throw Error(
+          Code::kInvalidData,
+          fmt::format("node {} uses ai.onnx, but the model imports no opset of it", node.name));
     }
     node.opset = opset == opsets_.end() ? 1 : opset->second;
     node.schema = Registry::Get().Find(node.domain, node.op, node.opset);
     for (const std::string& name : proto.input()) {
       const ValueId id = name.empty() ? kNoValue : Resolve(name);
       if (!name.empty() && id == kNoValue) {
-        throw Error(Code::kInvalidData, fmt::format("node {} ({}) uses {}, which nobody makes", node.name, node.op, name));
+        throw Error(Code::kInvalidData, fmt::format("node {} ({}) uses {}, which nobody makes",
+                                                    node.name, node.op, name));
       }
       node.inputs.push_back(id);
     }
@@ -213,7 +251,11 @@ class GraphImporter {
     for (const onnx::AttributeProto& attribute : proto.attribute()) ReadAttribute(attribute, node);
     for (const std::string& name : proto.output()) {
       if (name.empty()) {
-        node.outputs.push_back(kNoValue);
+        const size_t i = node.outputs.size();
+        node.outputs.push_back(
+            AlwaysMade(node, i)
+                ? graph_.AddValue(fmt::format("{}/{}", node.name, node.schema->outputs[i].name))
+                : kNoValue);
         continue;
       }
       const ValueId id = graph_.AddValue(name);
@@ -225,27 +267,52 @@ class GraphImporter {
   }
 
   void ReadAttribute(const onnx::AttributeProto& a, Node& node) {
-    const auto context = [&] { return fmt::format("node {} ({}), attribute {}", node.name, node.op, a.name()); };
-    if (!a.ref_attr_name().empty()) throw Error(Code::kInvalidData, context() + ": refers to a function's attribute outside a function");
+    const auto context = [&] {
+      return fmt::format("node {} ({}), attribute {}", node.name, node.op, a.name());
+    };
+    if (!a.ref_attr_name().empty())
+      throw Error(Code::kInvalidData,
+                  context() + ": refers to a function's attribute outside a function");
     // IR below 2 left `type` out; then the field that is set tells.
     auto type = a.type();
     if (type == onnx::AttributeProto::UNDEFINED) {
-      if (a.has_f()) type = onnx::AttributeProto::FLOAT;
-      else if (a.has_i()) type = onnx::AttributeProto::INT;
-      else if (a.has_s()) type = onnx::AttributeProto::STRING;
-      else if (a.has_t()) type = onnx::AttributeProto::TENSOR;
-      else if (a.has_g()) type = onnx::AttributeProto::GRAPH;
-      else if (a.floats_size() > 0) type = onnx::AttributeProto::FLOATS;
-      else if (a.ints_size() > 0) type = onnx::AttributeProto::INTS;
-      else if (a.strings_size() > 0) type = onnx::AttributeProto::STRINGS;
+      if (a.has_f())
+        type = onnx::AttributeProto::FLOAT;
+      else if (a.has_i())
+        type = onnx::AttributeProto::INT;
+      else if (a.has_s())
+        type = onnx::AttributeProto::STRING;
+      else if (a.has_t())
+        type = onnx::AttributeProto::TENSOR;
+      else if (a.has_g())
+        type = onnx::AttributeProto::GRAPH;
+      else if (a.floats_size() > 0)
+        type = onnx::AttributeProto::FLOATS;
+      else if (a.ints_size() > 0)
+        type = onnx::AttributeProto::INTS;
+      else if (a.strings_size() > 0)
+        type = onnx::AttributeProto::STRINGS;
     }
     switch (type) {
-      case onnx::AttributeProto::FLOAT: node.attributes.Set(a.name(), a.f()); break;
-      case onnx::AttributeProto::INT: node.attributes.Set(a.name(), int64_t{a.i()}); break;
-      case onnx::AttributeProto::STRING: node.attributes.Set(a.name(), a.s()); break;
-      case onnx::AttributeProto::FLOATS: node.attributes.Set(a.name(), std::vector<float>(a.floats().begin(), a.floats().end())); break;
-      case onnx::AttributeProto::INTS: node.attributes.Set(a.name(), std::vector<int64_t>(a.ints().begin(), a.ints().end())); break;
-      case onnx::AttributeProto::STRINGS: node.attributes.Set(a.name(), std::vector<std::string>(a.strings().begin(), a.strings().end())); break;
+      case onnx::AttributeProto::FLOAT:
+        node.attributes.Set(a.name(), a.f());
+        break;
+      case onnx::AttributeProto::INT:
+        node.attributes.Set(a.name(), int64_t{a.i()});
+        break;
+      case onnx::AttributeProto::STRING:
+        node.attributes.Set(a.name(), a.s());
+        break;
+      case onnx::AttributeProto::FLOATS:
+        node.attributes.Set(a.name(), std::vector<float>(a.floats().begin(), a.floats().end()));
+        break;
+      case onnx::AttributeProto::INTS:
+        node.attributes.Set(a.name(), std::vector<int64_t>(a.ints().begin(), a.ints().end()));
+        break;
+      case onnx::AttributeProto::STRINGS:
+        node.attributes.Set(a.name(),
+                            std::vector<std::string>(a.strings().begin(), a.strings().end()));
+        break;
       case onnx::AttributeProto::TENSOR:
         try {
           node.attributes.Set(a.name(), TensorFromProto(a.t(), external_));
@@ -263,13 +330,15 @@ class GraphImporter {
         break;
       }
       default:
-        throw Error(Code::kUnsupported, fmt::format("{}: attributes of kind {} are not taken", context(),
-                                                    onnx::AttributeProto_AttributeType_Name(type)));
+        throw Error(Code::kUnsupported,
+                    fmt::format("{}: attributes of kind {} are not taken", context(),
+                                onnx::AttributeProto_AttributeType_Name(type)));
     }
   }
 
   void Define(const std::string& name, ValueId id) {
-    if (!names_.emplace(name, id).second) throw Error(Code::kInvalidData, fmt::format("value {} is defined twice", name));
+    if (!names_.emplace(name, id).second)
+      throw Error(Code::kInvalidData, fmt::format("value {} is defined twice", name));
   }
 
   ValueId Resolve(const std::string& name) {
@@ -287,7 +356,8 @@ class GraphImporter {
 
   std::string UniqueName(std::string name) {
     std::string candidate = name;
-    for (int i = 2; !node_names_.insert(candidate).second; ++i) candidate = fmt::format("{}_{}", name, i);
+    for (int i = 2; !node_names_.insert(candidate).second; ++i)
+      candidate = fmt::format("{}_{}", name, i);
     return candidate;
   }
 
@@ -306,11 +376,13 @@ class GraphImporter {
 std::map<std::string, int, std::less<>> ReadOpsets(const onnx::ModelProto& model) {
   std::map<std::string, int, std::less<>> opsets;
   for (const auto& import : model.opset_import()) {
-    opsets[CleanDomain(import.domain())] = static_cast<int>(std::clamp<int64_t>(import.version(), 0, INT_MAX));
+    opsets[CleanDomain(import.domain())] =
+        static_cast<int>(std::clamp<int64_t>(import.version(), 0, INT_MAX));
   }
   const auto standard = opsets.find("");
   if (standard != opsets.end() && standard->second < kOldestOpset) {
-    throw Error(Code::kUnsupported, fmt::format("opset {} of ai.onnx is below {}", standard->second, kOldestOpset),
+    throw Error(Code::kUnsupported,
+                fmt::format("opset {} of ai.onnx is below {}", standard->second, kOldestOpset),
                 "convert the model with onnx.version_converter.convert_version(model, 13)");
   }
   return opsets;
@@ -318,27 +390,35 @@ std::map<std::string, int, std::less<>> ReadOpsets(const onnx::ModelProto& model
 
 }  // namespace
 
-Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& source, const std::string& directory, const ImportLimits& limits) {
-  if (bytes.empty()) throw Error(Code::kInvalidData, source + " is empty", "expected an ONNX model file");
+Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& source,
+                      const std::string& directory, const ImportLimits& limits) {
+  if (bytes.empty())
+    throw Error(Code::kInvalidData, source + " is empty", "expected an ONNX model file");
   if (bytes.size() >= limits.model_bytes) {
-    throw Error(Code::kInvalidData, fmt::format("{} has {} bytes, a protobuf message has less than {}", source, bytes.size(), limits.model_bytes),
+    throw Error(Code::kInvalidData,
+                fmt::format("{} has {} bytes, a protobuf message has less than {}", source,
+                            bytes.size(), limits.model_bytes),
                 "store weights as external data (onnx.save(..., save_as_external_data=True))");
   }
   onnx::ModelProto model;
   {
     const google::protobuf::LogSilencer silencer;  // protobuf would print its own words to stderr
-    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                  static_cast<int>(bytes.size()));
     stream.SetTotalBytesLimit(INT_MAX);
     // A graph in a graph costs three messages (node, attribute, graph).
     stream.SetRecursionLimit(3 * (limits.recursion + 1) + 20);
     if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
       throw Error(Code::kInvalidData,
-                  fmt::format("{} is no ONNX model: the protobuf message is damaged, cut off or nested deeper than {} graphs ({} bytes)", source, limits.recursion, bytes.size()),
+                  fmt::format("{} is no ONNX model: the protobuf message is damaged, cut off or "
+                              "nested deeper than {} graphs ({} bytes)",
+                              source, limits.recursion, bytes.size()),
                   "check the file with onnx.checker.check_model");
     }
   }
   if (!model.has_graph()) {
-    throw Error(Code::kInvalidData, fmt::format("{} is no ONNX model: it holds no graph", source), "expected a ModelProto");
+    throw Error(Code::kInvalidData, fmt::format("{} is no ONNX model: it holds no graph", source),
+                "expected a ModelProto");
   }
   const ExternalDataContext external{directory};
   try {
@@ -347,7 +427,8 @@ Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& sourc
     GraphImporter importer(model, external, limits, opsets, nullptr, 0, &node_budget);
     Graph graph = importer.Import(model.graph());
     graph.ir_version = model.ir_version();
-    graph.producer = model.producer_name() + (model.producer_version().empty() ? "" : " " + model.producer_version());
+    graph.producer = model.producer_name() +
+                     (model.producer_version().empty() ? "" : " " + model.producer_version());
     if (graph.outputs.empty()) throw Error(Code::kInvalidData, "the graph has no outputs");
     VerifyGraph(graph, "import");
     return graph;
@@ -366,7 +447,9 @@ namespace {
 void CollectUnknown(const Graph& graph, std::vector<std::string>* unknown) {
   for (const Node& node : graph.nodes) {
     if (node.schema == nullptr) {
-      unknown->push_back(fmt::format("op {} of domain {} at version {} (node {})", node.op, node.domain.empty() ? "ai.onnx" : node.domain, node.opset, node.name));
+      unknown->push_back(fmt::format("op {} of domain {} at version {} (node {})", node.op,
+                                     node.domain.empty() ? "ai.onnx" : node.domain, node.opset,
+                                     node.name));
     }
     for (const Branch& branch : node.branches) CollectUnknown(*branch.graph, unknown);
   }
@@ -378,9 +461,12 @@ void RequireKnownOps(const Graph& graph) {
   std::vector<std::string> unknown;
   CollectUnknown(graph, &unknown);
   if (unknown.empty()) return;
-  throw Error(Code::kUnsupported,
-              fmt::format("{} is not known{}", unknown.front(), unknown.size() > 1 ? fmt::format("; {} more nodes neither", unknown.size() - 1) : ""),
-              "whimbrel scan MODEL lists all of them with what each would take");
+  throw Error(
+      Code::kUnsupported,
+      fmt::format(
+          "{} is not known{}", unknown.front(),
+          unknown.size() > 1 ? fmt::format("; {} more nodes neither", unknown.size() - 1) : ""),
+      "whimbrel scan MODEL lists all of them with what each would take");
 }
 
 }  // namespace whimbrel

@@ -17,13 +17,15 @@ struct ImportLimits {
 };
 
 // kInvalidData names path and cause (truncated, not ONNX, cycle, missing value, opset below 7...).
-// Unknown ops and domains are imported with schema == nullptr: scan reports them, CompileGraph refuses.
+// Unknown ops and domains are imported with schema == nullptr: scan reports them, CompileGraph
+// refuses.
 Graph ImportOnnx(const std::string& path, const ImportLimits& limits = {});
 // A model in memory: external data is refused unless `directory` says where it lies.
-Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& source, const std::string& directory,
-                      const ImportLimits& limits = {});
+Graph ImportOnnxBytes(std::span<const std::byte> bytes, const std::string& source,
+                      const std::string& directory, const ImportLimits& limits = {});
 
-// Throws kUnsupported naming op, domain, version and node of the first unknown op, with the count of the others.
+// Throws kUnsupported naming op, domain, version and node of the first unknown op, with the count
+// of the others.
 void RequireKnownOps(const Graph& graph);
 
 }  // namespace whimbrel

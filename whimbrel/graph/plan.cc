@@ -2,11 +2,11 @@
 
 #include "whimbrel/graph/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
+
+#include <fmt/format.h>
 
 namespace whimbrel {
 namespace {
@@ -19,12 +19,15 @@ bool LayoutIsMoot(const Shape& shape) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options), uses_(graph) {}
+  Planner(const Graph& graph, const PlanOptions& options)
+      : graph_(graph), options_(options), uses_(graph) {}
 
   Plan Make() {
     by_layout_.assign(graph_.values.size(), {-1, -1});
-    for (ValueId id : graph_.inputs) plan_.inputs.push_back(AddSlot(id, Layout::kPlain, SlotKind::kInput));
-    for (ValueId id : graph_.captures) plan_.captures.push_back(AddSlot(id, Layout::kPlain, SlotKind::kCapture));
+    for (ValueId id : graph_.inputs)
+      plan_.inputs.push_back(AddSlot(id, Layout::kPlain, SlotKind::kInput));
+    for (ValueId id : graph_.captures)
+      plan_.captures.push_back(AddSlot(id, Layout::kPlain, SlotKind::kCapture));
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       try {
         PlanNode(static_cast<int>(n));
@@ -56,21 +59,27 @@ class Planner {
     }
     slot.root = static_cast<int>(plan_.slots.size());
     plan_.slots.push_back(std::move(slot));
-    by_layout_[static_cast<size_t>(id)][static_cast<size_t>(layout)] = static_cast<int>(plan_.slots.size() - 1);
+    by_layout_[static_cast<size_t>(id)][static_cast<size_t>(layout)] =
+        static_cast<int>(plan_.slots.size() - 1);
     return static_cast<int>(plan_.slots.size() - 1);
   }
 
-  int Existing(ValueId id, Layout layout) const { return by_layout_[static_cast<size_t>(id)][static_cast<size_t>(layout)]; }
+  int Existing(ValueId id, Layout layout) const {
+    return by_layout_[static_cast<size_t>(id)][static_cast<size_t>(layout)];
+  }
   bool HasChannelsLast(ValueId id) const { return Existing(id, Layout::kChannelsLast) >= 0; }
 
   PlanSlot& slot(int index) { return plan_.slots[static_cast<size_t>(index)]; }
 
-  // The slot of a value in a layout; adds a view or a conversion step when it exists only in the other.
+  // The slot of a value in a layout; adds a view or a conversion step when it exists only in the
+  // other.
   int SlotFor(ValueId id, Layout layout) {
     const int have = Existing(id, layout);
     if (have >= 0) return have;
     if (graph_.is_constant(id)) {
-      const int plain = Existing(id, Layout::kPlain) >= 0 ? Existing(id, Layout::kPlain) : AddSlot(id, Layout::kPlain, SlotKind::kConstant);
+      const int plain = Existing(id, Layout::kPlain) >= 0
+                            ? Existing(id, Layout::kPlain)
+                            : AddSlot(id, Layout::kPlain, SlotKind::kConstant);
       if (layout == Layout::kPlain) return plain;
       const Tensor& constant = slot(plain).tensor;
       Tensor converted;
@@ -91,7 +100,9 @@ class Planner {
     const int index = AddSlot(id, layout, SlotKind::kArena);
     if (slot(source).kind == SlotKind::kDynamic) {
       // Dynamic values are always plain.
-      throw Error(Code::kInternal, fmt::format("value {} of unknown shape asked for in another layout", graph_.value(id).name));
+      throw Error(Code::kInternal,
+                  fmt::format("value {} of unknown shape asked for in another layout",
+                              graph_.value(id).name));
     }
     if (LayoutIsMoot(slot(source).tensor.shape())) {
       MakeAlias(index, source);
@@ -126,19 +137,24 @@ class Planner {
 
   Layout OutputLayout(ValueId id, Layout wanted) const {
     const ValueInfo& info = graph_.value(id).info;
-    return wanted == Layout::kChannelsLast && info.rank() >= 3 ? Layout::kChannelsLast : Layout::kPlain;
+    return wanted == Layout::kChannelsLast && info.rank() >= 3 ? Layout::kChannelsLast
+                                                               : Layout::kPlain;
   }
 
   // The ways in which a kernel's rule would take this node's inputs, best first.
   std::vector<Arrangement> Arrangements(const Node& node, const Kernel& kernel) const {
     Arrangement plain;
     plain.in.assign(node.inputs.size(), Layout::kPlain);
-    if (options_.only_reference || kernel.layout == LayoutRule::kPlain || node.inputs.empty()) return {plain};
-    const int rank = graph_.value(node.outputs[0]).info.rank();
+    if (options_.only_reference || kernel.layout == LayoutRule::kPlain || node.inputs.empty())
+      return {plain};
+    // Split may have lost its first part.
+    const auto made = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                   [](ValueId id) { return id != kNoValue; });
+    const int rank = made == node.outputs.end() ? 0 : graph_.value(*made).info.rank();
     if (rank < 3) return {plain};
     Arrangement last = plain;
     last.out = Layout::kChannelsLast;
-    const auto& out_dims = *graph_.value(node.outputs[0]).info.dims;
+    const auto& out_dims = *graph_.value(*made).info.dims;
     bool any = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
@@ -146,8 +162,10 @@ class Planner {
       if (kernel.layout == LayoutRule::kFollow) {
         last.in[i] = Layout::kChannelsLast;
         any = any || HasChannelsLast(id);
-      } else if (i == 0 || (i >= 2 && !graph_.is_constant(id) && SameDims(*graph_.value(id).info.dims, out_dims))) {
-        // Input 1 is the weight: it stays plain even when its dims happen to be those of the output.
+      } else if (i == 0 || (i >= 2 && !graph_.is_constant(id) &&
+                            SameDims(*graph_.value(id).info.dims, out_dims))) {
+        // Input 1 is the weight: it stays plain even when its dims happen to be those of the
+        // output.
         last.in[i] = Layout::kChannelsLast;
         any = true;
       }
@@ -158,7 +176,8 @@ class Planner {
   }
 
   static bool SameDims(const Dims& a, const Dims& b) {
-    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Dim& x, const Dim& y) { return x.Same(y); });
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                              [](const Dim& x, const Dim& y) { return x.Same(y); });
   }
 
   Tensor Described(ValueId id, Layout layout) const {
@@ -170,7 +189,9 @@ class Planner {
   void PlanNode(int index) {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
     if (node.schema == nullptr) {
-      throw Error(Code::kUnsupported, fmt::format("op {} of domain {} at version {} is not known", node.op, node.domain.empty() ? "ai.onnx" : node.domain, node.opset));
+      throw Error(Code::kUnsupported,
+                  fmt::format("op {} of domain {} at version {} is not known", node.op,
+                              node.domain.empty() ? "ai.onnx" : node.domain, node.opset));
     }
     if (IsDynamic(node)) {
       PlanDynamic(index);
@@ -182,13 +203,16 @@ class Planner {
     for (const Kernel* kernel : Registry::Get().Kernels(node.domain, node.op, options_.device)) {
       if (options_.only_reference && kernel->rank != 0) continue;
       if (kernel->isa > ActiveIsa()) {
-        step.declined.push_back(fmt::format("{}: needs {}, in force is {}", kernel->name, IsaName(kernel->isa), IsaName(ActiveIsa())));
+        step.declined.push_back(fmt::format("{}: needs {}, in force is {}", kernel->name,
+                                            IsaName(kernel->isa), IsaName(ActiveIsa())));
         continue;
       }
       for (const Arrangement& arrangement : Arrangements(node, *kernel)) {
         std::string why;
         if (!Accepts(node, *kernel, arrangement, step, &why)) {
-          step.declined.push_back(fmt::format("{}{}: {}", kernel->name, arrangement.out == Layout::kChannelsLast ? " (channels-last)" : "", why));
+          step.declined.push_back(
+              fmt::format("{}{}: {}", kernel->name,
+                          arrangement.out == Layout::kChannelsLast ? " (channels-last)" : "", why));
           continue;
         }
         Commit(node, *kernel, arrangement, std::move(step));
@@ -196,15 +220,21 @@ class Planner {
       }
     }
     std::string types;
-    for (ValueId id : node.inputs) types += (types.empty() ? "" : ", ") + std::string(id == kNoValue ? "-" : DTypeName(graph_.value(id).info.dtype));
+    for (ValueId id : node.inputs)
+      types += (types.empty() ? "" : ", ") +
+               std::string(id == kNoValue ? "-" : DTypeName(graph_.value(id).info.dtype));
     std::string reasons;
     for (const std::string& reason : step.declined) reasons += "; " + reason;
-    throw Error(Code::kUnsupported, fmt::format("no kernel on {} takes ({}){}", DeviceKindName(options_.device), types, reasons));
+    throw Error(Code::kUnsupported, fmt::format("no kernel on {} takes ({}){}",
+                                                DeviceKindName(options_.device), types, reasons));
   }
 
   bool IsDynamic(const Node& node) const {
-    const auto open = [&](ValueId id) { return id != kNoValue && !graph_.value(id).info.static_shape(); };
-    return std::any_of(node.inputs.begin(), node.inputs.end(), open) || std::any_of(node.outputs.begin(), node.outputs.end(), open);
+    const auto open = [&](ValueId id) {
+      return id != kNoValue && !graph_.value(id).info.static_shape();
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), open) ||
+           std::any_of(node.outputs.begin(), node.outputs.end(), open);
   }
 
   PlanStep StepOf(int index) {
@@ -230,13 +260,17 @@ class Planner {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
     PlanStep step = StepOf(index);
     step.dynamic = true;
-    for (ValueId id : node.inputs) step.inputs.push_back(id == kNoValue ? -1 : SlotFor(id, Layout::kPlain));
-    // An output of known shape has its place in the arena: later steps may view it or take it in another layout.
-    for (ValueId id : node.outputs) step.outputs.push_back(id == kNoValue ? -1 : AddSlot(id, Layout::kPlain, SlotKind::kArena));
+    for (ValueId id : node.inputs)
+      step.inputs.push_back(id == kNoValue ? -1 : SlotFor(id, Layout::kPlain));
+    // An output of known shape has its place in the arena: later steps may view it or take it in
+    // another layout.
+    for (ValueId id : node.outputs)
+      step.outputs.push_back(id == kNoValue ? -1 : AddSlot(id, Layout::kPlain, SlotKind::kArena));
     plan_.steps.push_back(std::move(step));
   }
 
-  // A Transpose between [N, spatial..., C] and [N, C, spatial...] is the same memory under another tag.
+  // A Transpose between [N, spatial..., C] and [N, C, spatial...] is the same memory under another
+  // tag.
   bool PlanLayoutTranspose(int index) {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
     if (options_.only_reference || node.op != "Transpose" || !node.domain.empty()) return false;
@@ -248,7 +282,8 @@ class Planner {
     if (rank < 3) return false;
     bool to_last = perm[0] == 0 && perm[static_cast<size_t>(rank - 1)] == 1;
     bool to_first = perm[0] == 0 && perm[1] == rank - 1;
-    for (int64_t d = 1; d + 1 < rank; ++d) to_last = to_last && perm[static_cast<size_t>(d)] == d + 1;
+    for (int64_t d = 1; d + 1 < rank; ++d)
+      to_last = to_last && perm[static_cast<size_t>(d)] == d + 1;
     for (int64_t d = 2; d < rank; ++d) to_first = to_first && perm[static_cast<size_t>(d)] == d - 1;
     if (to_last && HasChannelsLast(from)) {
       const int source = Existing(from, Layout::kChannelsLast);
@@ -256,7 +291,8 @@ class Planner {
       return true;
     }
     if (to_first && Existing(from, Layout::kPlain) >= 0 && WantsChannelsLast(to)) {
-      MakeAlias(AddSlot(to, Layout::kChannelsLast, SlotKind::kArena), Existing(from, Layout::kPlain));
+      MakeAlias(AddSlot(to, Layout::kChannelsLast, SlotKind::kArena),
+                Existing(from, Layout::kPlain));
       return true;
     }
     return false;
@@ -281,11 +317,14 @@ class Planner {
     OpCall call;
   };
 
-  void Describe(const Node& node, const Arrangement& arrangement, const PlanStep& step, DescribedCall& d) const {
+  void Describe(const Node& node, const Arrangement& arrangement, const PlanStep& step,
+                DescribedCall& d) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      d.in.push_back(node.inputs[i] == kNoValue ? Tensor() : Described(node.inputs[i], arrangement.in[i]));
+      d.in.push_back(node.inputs[i] == kNoValue ? Tensor()
+                                                : Described(node.inputs[i], arrangement.in[i]));
     }
-    for (ValueId id : node.outputs) d.out.push_back(id == kNoValue ? Tensor() : Described(id, OutputLayout(id, arrangement.out)));
+    for (ValueId id : node.outputs)
+      d.out.push_back(id == kNoValue ? Tensor() : Described(id, OutputLayout(id, arrangement.out)));
     for (const Tensor& t : d.in) d.in_pointers.push_back(t.defined() ? &t : nullptr);
     for (Tensor& t : d.out) d.out_pointers.push_back(t.defined() ? &t : nullptr);
     d.call = OpCall{.schema = step.schema,
@@ -296,23 +335,28 @@ class Planner {
                     .constant_inputs = step.constant_inputs};
   }
 
-  bool Accepts(const Node& node, const Kernel& kernel, const Arrangement& arrangement, const PlanStep& step, std::string* why) const {
-    if (kernel.accepts == nullptr) return arrangement.out == Layout::kPlain || kernel.layout != LayoutRule::kPlain;
+  bool Accepts(const Node& node, const Kernel& kernel, const Arrangement& arrangement,
+               const PlanStep& step, std::string* why) const {
+    if (kernel.accepts == nullptr)
+      return arrangement.out == Layout::kPlain || kernel.layout != LayoutRule::kPlain;
     DescribedCall d;
     Describe(node, arrangement, step, d);
     return kernel.accepts(d.call, why);
   }
 
-  void Commit(const Node& node, const Kernel& kernel, const Arrangement& arrangement, PlanStep step) {
+  void Commit(const Node& node, const Kernel& kernel, const Arrangement& arrangement,
+              PlanStep step) {
     step.kernel = &kernel;
     DescribedCall d;
     Describe(node, arrangement, step, d);
     step.cost = CostOf(d.call);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      step.inputs.push_back(node.inputs[i] == kNoValue ? -1 : SlotFor(node.inputs[i], arrangement.in[i]));
+      step.inputs.push_back(
+          node.inputs[i] == kNoValue ? -1 : SlotFor(node.inputs[i], arrangement.in[i]));
     }
     for (ValueId id : node.outputs) {
-      step.outputs.push_back(id == kNoValue ? -1 : AddSlot(id, OutputLayout(id, arrangement.out), SlotKind::kArena));
+      step.outputs.push_back(
+          id == kNoValue ? -1 : AddSlot(id, OutputLayout(id, arrangement.out), SlotKind::kArena));
     }
     if (kernel.view) MakeAlias(step.outputs[0], step.inputs[0]);
     plan_.steps.push_back(std::move(step));
@@ -322,7 +366,8 @@ class Planner {
   std::vector<int> LastUses() const {
     std::vector<int> last(plan_.slots.size(), -1);
     const auto touch = [&](int index, int step) {
-      if (index >= 0) last[static_cast<size_t>(plan_.slots[static_cast<size_t>(index)].root)] = step;
+      if (index >= 0)
+        last[static_cast<size_t>(plan_.slots[static_cast<size_t>(index)].root)] = step;
     };
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       for (int i : plan_.steps[s].inputs) touch(i, static_cast<int>(s));
@@ -339,7 +384,9 @@ class Planner {
   void ShareMemory() {
     for (size_t s = 0; s < plan_.steps.size(); ++s) {
       const PlanStep& step = plan_.steps[s];
-      if (step.kernel == nullptr || step.kernel->in_place == 0 || step.outputs.empty() || step.outputs[0] < 0) continue;
+      if (step.kernel == nullptr || step.kernel->in_place == 0 || step.outputs.empty() ||
+          step.outputs[0] < 0)
+        continue;
       PlanSlot& out = slot(step.outputs[0]);
       if (out.kind != SlotKind::kArena || out.alias) continue;
       const std::vector<int> last = LastUsesFrom(s);
@@ -347,8 +394,10 @@ class Planner {
         if (((step.kernel->in_place >> i) & 1) == 0 || step.inputs[i] < 0) continue;
         const PlanSlot& in = slot(step.inputs[i]);
         const auto root = static_cast<size_t>(in.root);
-        if (plan_.slots[root].kind != SlotKind::kArena || last[root] > static_cast<int>(s)) continue;
-        if (in.tensor.bytes() != out.tensor.bytes() || in.tensor.layout() != out.tensor.layout()) continue;
+        if (plan_.slots[root].kind != SlotKind::kArena || last[root] > static_cast<int>(s))
+          continue;
+        if (in.tensor.bytes() != out.tensor.bytes() || in.tensor.layout() != out.tensor.layout())
+          continue;
         if (SharedWithAnotherInput(step, i)) continue;
         const int old = step.outputs[0];
         Redirect(old, in.root);
@@ -358,11 +407,13 @@ class Planner {
     }
   }
 
-  // Another operand in the same memory may be read after its bytes were written: broadcast, or the data of a
-  // convolution whose residual they are too. Only operands that may all be written over may be one slot.
+  // Another operand in the same memory may be read after its bytes were written: broadcast, or the
+  // data of a convolution whose residual they are too. Only operands that may all be written over
+  // may be one slot.
   bool SharedWithAnotherInput(const PlanStep& step, size_t i) {
     for (size_t k = 0; k < step.inputs.size(); ++k) {
-      if (k == i || step.inputs[k] < 0 || slot(step.inputs[k]).root != slot(step.inputs[i]).root) continue;
+      if (k == i || step.inputs[k] < 0 || slot(step.inputs[k]).root != slot(step.inputs[i]).root)
+        continue;
       const bool element_by_element = k < 64 && ((step.kernel->in_place >> k) & 1) != 0;
       if (step.inputs[k] != step.inputs[i] || !element_by_element) return true;
     }
@@ -397,13 +448,15 @@ class Planner {
     for (size_t i = 0; i < plan_.slots.size(); ++i) {
       const PlanSlot& s = plan_.slots[i];
       if (s.kind != SlotKind::kArena || s.root != static_cast<int>(i)) continue;
-      blocks.push_back({s.tensor.bytes(), std::max(first[i], 0), std::max(last[i], std::max(first[i], 0))});
+      blocks.push_back(
+          {s.tensor.bytes(), std::max(first[i], 0), std::max(last[i], std::max(first[i], 0))});
       owner.push_back(static_cast<int>(i));
     }
     const size_t arena_blocks = blocks.size();
     for (int i : plan_.inputs) {
       const size_t bytes = slot(i).tensor.defined() ? slot(i).tensor.bytes() : 0;
-      // Staged copies are made before the first step; an input that is an output too lives to the end.
+      // Staged copies are made before the first step; an input that is an output too lives to the
+      // end.
       blocks.push_back({bytes, 0, std::min(std::max(last[static_cast<size_t>(i)], 0), end)});
     }
     plan_.memory = PlanMemory(blocks, options_.alignment);
@@ -411,7 +464,8 @@ class Planner {
     for (PlanSlot& s : plan_.slots) {
       if (s.kind == SlotKind::kArena) s.offset = slot(s.root).offset;
     }
-    for (size_t i = 0; i < plan_.inputs.size(); ++i) plan_.staging_offsets.push_back(plan_.memory.offsets[arena_blocks + i]);
+    for (size_t i = 0; i < plan_.inputs.size(); ++i)
+      plan_.staging_offsets.push_back(plan_.memory.offsets[arena_blocks + i]);
   }
 
   const Graph& graph_;
@@ -424,7 +478,9 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).Make(); }
+Plan MakePlan(const Graph& graph, const PlanOptions& options) {
+  return Planner(graph, options).Make();
+}
 
 std::string ToText(const Plan& plan, const Graph& graph) {
   std::string text;
@@ -432,13 +488,20 @@ std::string ToText(const Plan& plan, const Graph& graph) {
     if (index < 0) return std::string("-");
     const PlanSlot& s = plan.slots[static_cast<size_t>(index)];
     std::string out = graph.value(s.value).name;
-    if (s.tensor.defined()) out += fmt::format(":{}{}{}", DTypeName(s.tensor.dtype()), ToString(s.tensor.shape()), s.tensor.layout() == Layout::kChannelsLast ? "nhwc" : "");
+    if (s.tensor.defined())
+      out += fmt::format(":{}{}{}", DTypeName(s.tensor.dtype()), ToString(s.tensor.shape()),
+                         s.tensor.layout() == Layout::kChannelsLast ? "nhwc" : "");
     switch (s.kind) {
-      case SlotKind::kConstant: return out + " const";
-      case SlotKind::kInput: return out + " input";
-      case SlotKind::kCapture: return out + " capture";
-      case SlotKind::kArena: return out + fmt::format("@{}{}", s.offset, s.alias ? "~" : "");
-      case SlotKind::kDynamic: return out + " dynamic";
+      case SlotKind::kConstant:
+        return out + " const";
+      case SlotKind::kInput:
+        return out + " input";
+      case SlotKind::kCapture:
+        return out + " capture";
+      case SlotKind::kArena:
+        return out + fmt::format("@{}{}", s.offset, s.alias ? "~" : "");
+      case SlotKind::kDynamic:
+        return out + " dynamic";
     }
     return out;
   };
@@ -447,9 +510,11 @@ std::string ToText(const Plan& plan, const Graph& graph) {
     std::string out;
     for (int i : step.inputs) in += (in.empty() ? "" : ", ") + describe(i);
     for (int i : step.outputs) out += (out.empty() ? "" : ", ") + describe(i);
-    text += fmt::format("{} [{}] {} -> {}\n", step.schema->name, step.kernel != nullptr ? step.kernel->name : "dynamic", in, out);
+    text += fmt::format("{} [{}] {} -> {}\n", step.schema->name,
+                        step.kernel != nullptr ? step.kernel->name : "dynamic", in, out);
   }
-  text += fmt::format("arena {} bytes (at least {})\n", plan.memory.arena_bytes, plan.memory.lower_bound_bytes);
+  text += fmt::format("arena {} bytes (at least {})\n", plan.memory.arena_bytes,
+                      plan.memory.lower_bound_bytes);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// Plan: a specialised graph turned into ordered kernel calls with layouts, shared memory and arena offsets.
+// Plan: a specialised graph turned into ordered kernel calls with layouts, shared memory and arena
+// offsets.
 
 #pragma once
 
@@ -29,8 +30,9 @@ enum class SlotKind : uint8_t {
 struct PlanSlot {
   ValueId value = kNoValue;
   SlotKind kind = SlotKind::kArena;
-  Tensor tensor;    // described; constants have data
-  int root = -1;    // slot whose memory this one uses (itself, or the source of a view or in-place chain)
+  Tensor tensor;  // described; constants have data
+  int root =
+      -1;  // slot whose memory this one uses (itself, or the source of a view or in-place chain)
   size_t offset = 0;
   bool alias = false;  // shares the root's memory
 };
@@ -63,11 +65,12 @@ struct Plan {
   size_t constant_bytes = 0;  // constants that some step reads
 };
 
-// The graph must be specialised and outlive the plan (attributes, constants). Throws kUnsupported naming op,
-// node, types and every kernel's reason when no kernel accepts a call.
+// The graph must be specialised and outlive the plan (attributes, constants). Throws kUnsupported
+// naming op, node, types and every kernel's reason when no kernel accepts a call.
 Plan MakePlan(const Graph& graph, const PlanOptions& options);
 
-// Step by step: kernel, layouts, offsets. For tests, `compile --explain` and the package's plan section.
+// Step by step: kernel, layouts, offsets. For tests, `compile --explain` and the package's plan
+// section.
 std::string ToText(const Plan& plan, const Graph& graph);
 
 }  // namespace whimbrel

@@ -2,10 +2,10 @@
 
 #include "whimbrel/graph/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "whimbrel/base/file.h"
 #include "whimbrel/graph/infer_graph.h"
@@ -33,7 +33,9 @@ std::string KeyOf(const std::vector<Shape>& shapes) {
 
 std::string ResolveModelPath(const std::string& model) {
   if (!IsDirectory(model)) {
-    if (!FileExists(model)) throw Error(Code::kNotFound, fmt::format("there is no file {}", model), "MODEL is an ONNX file, a .wbl package or a folder that holds model.onnx");
+    if (!FileExists(model))
+      throw Error(Code::kNotFound, fmt::format("there is no file {}", model),
+                  "MODEL is an ONNX file, a .wbl package or a folder that holds model.onnx");
     return model;
   }
   const std::string usual = JoinPath(model, "model.onnx");
@@ -43,7 +45,9 @@ std::string ResolveModelPath(const std::string& model) {
     if (entry.path().extension() == ".onnx") found.push_back(entry.path().string());
   }
   if (found.size() == 1) return found[0];
-  throw Error(Code::kNotFound, fmt::format("folder {} holds {} .onnx files and no model.onnx", model, found.size()), "name the file");
+  throw Error(Code::kNotFound,
+              fmt::format("folder {} holds {} .onnx files and no model.onnx", model, found.size()),
+              "name the file");
 }
 
 std::string ModelStem(const std::string& model) {
@@ -81,7 +85,8 @@ std::unique_ptr<Session> Session::Open(const std::string& model, const SessionOp
 
 Executable& Session::Prepare(const std::vector<Shape>& shapes) {
   if (shapes.size() != inputs_.size()) {
-    throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}", shapes.size(), inputs_.size()));
+    throw Error(Code::kInvalidArgument,
+                fmt::format("{} inputs given, the model takes {}", shapes.size(), inputs_.size()));
   }
   const std::string key = KeyOf(shapes);
   Entry& entry = executables_[key];
@@ -107,7 +112,8 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
         known += (known.empty() ? "" : "; ") + text;
       }
       if (!graph) {
-        throw Error(Code::kInvalidArgument, fmt::format("the package has no bucket for {}; it has {}", key, known),
+        throw Error(Code::kInvalidArgument,
+                    fmt::format("the package has no bucket for {}; it has {}", key, known),
                     "package the model with --shape for these dims, or run the ONNX file");
       }
       VerifyWeights(*package_, chosen);
@@ -115,32 +121,39 @@ Executable& Session::Prepare(const std::vector<Shape>& shapes) {
       CompileOptions compile;
       compile.switches = options_.switches;
       compile.optimize = !options_.only_reference;
-      for (size_t i = 0; i < shapes.size(); ++i) compile.shapes.push_back({inputs_[i].name, shapes[i]});
+      for (size_t i = 0; i < shapes.size(); ++i)
+        compile.shapes.push_back({inputs_[i].name, shapes[i]});
       graph = CompileGraph(*imported_, compile).graph;
     }
-    entry.executable = Executable::Make(*stream_, graph, device_, {.only_reference = options_.only_reference});
+    entry.executable =
+        Executable::Make(*stream_, graph, device_, {.only_reference = options_.only_reference});
   } catch (...) {
     executables_.erase(key);
     throw;
   }
   while (executables_.size() > std::max<size_t>(options_.max_executables, 1)) {
-    const auto oldest = std::min_element(executables_.begin(), executables_.end(),
-                                         [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    const auto oldest = std::min_element(
+        executables_.begin(), executables_.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
     executables_.erase(oldest);
   }
   return *executables_.at(key).executable;
 }
 
-Executable& Session::PrepareDefault(const std::vector<InputShape>& shapes, std::vector<std::string>* assumed) {
+Executable& Session::PrepareDefault(const std::vector<InputShape>& shapes,
+                                    std::vector<std::string>* assumed) {
   std::vector<Shape> all;
   if (package_) {
     for (const InputShape& given : shapes) {
-      if (std::any_of(inputs_.begin(), inputs_.end(), [&](const TensorSpec& s) { return s.name == given.name; })) continue;
+      if (std::any_of(inputs_.begin(), inputs_.end(),
+                      [&](const TensorSpec& s) { return s.name == given.name; }))
+        continue;
       throw Error(Code::kInvalidArgument, fmt::format("the package has no input {}", given.name));
     }
     std::vector<InputShape> bucket = package_->buckets.at(0).shapes;
     for (InputShape& s : bucket) {
-      const auto given = std::find_if(shapes.begin(), shapes.end(), [&](const InputShape& g) { return g.name == s.name; });
+      const auto given = std::find_if(shapes.begin(), shapes.end(),
+                                      [&](const InputShape& g) { return g.name == s.name; });
       all.push_back(given == shapes.end() ? s.shape : given->shape);
     }
     return Prepare(all);
@@ -159,7 +172,8 @@ std::vector<Tensor> Session::Run(const std::vector<Tensor>& inputs) {
   Executable& executable = Prepare(shapes);
   executable.Run(*stream_, inputs);
   std::vector<Tensor> outputs;
-  for (size_t i = 0; i < executable.outputs(); ++i) outputs.push_back(CopyPlain(executable.output(i)));
+  for (size_t i = 0; i < executable.outputs(); ++i)
+    outputs.push_back(CopyPlain(executable.output(i)));
   return outputs;
 }
 

@@ -1,4 +1,5 @@
-// Session: a model file opened for running: compiles for the shapes that come and keeps the executables.
+// Session: a model file opened for running: compiles for the shapes that come and keeps the
+// executables.
 
 #pragma once
 
@@ -38,17 +39,18 @@ class Session {
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
   bool is_package() const { return package_ != nullptr; }
-  const Graph* imported() const { return imported_.get(); }        // null for packages
+  const Graph* imported() const { return imported_.get(); }          // null for packages
   const PackageContents* package() const { return package_.get(); }  // null for ONNX files
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& device_handle() const { return device_; }
   Stream& stream() const { return *stream_; }
 
-  // The executable for these input shapes (graph input order); compiles it when new. A package serves only
-  // its buckets: another shape is kInvalidArgument naming them.
+  // The executable for these input shapes (graph input order); compiles it when new. A package
+  // serves only its buckets: another shape is kInvalidArgument naming them.
   Executable& Prepare(const std::vector<Shape>& shapes);
   // Open dims as 1, or the first bucket of a package; `assumed` lists what was assumed.
-  Executable& PrepareDefault(const std::vector<InputShape>& shapes, std::vector<std::string>* assumed);
+  Executable& PrepareDefault(const std::vector<InputShape>& shapes,
+                             std::vector<std::string>* assumed);
   // Runs on the stream and returns the outputs as copies that stay valid.
   std::vector<Tensor> Run(const std::vector<Tensor>& inputs);
 
@@ -69,8 +71,9 @@ class Session {
   uint64_t clock_ = 0;
 };
 
-// The file that MODEL means: itself, or model.onnx / the only .onnx of a folder. And the stem that artefacts
-// take: of the file name, or the folder's name when MODEL is a folder or the file is model.onnx.
+// The file that MODEL means: itself, or model.onnx / the only .onnx of a folder. And the stem that
+// artefacts take: of the file name, or the folder's name when MODEL is a folder or the file is
+// model.onnx.
 std::string ResolveModelPath(const std::string& model);
 std::string ModelStem(const std::string& model);
 

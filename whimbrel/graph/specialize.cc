@@ -2,9 +2,9 @@
 
 #include "whimbrel/graph/specialize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "whimbrel/base/config.h"
 #include "whimbrel/graph/infer_graph.h"
@@ -24,7 +24,8 @@ std::optional<Tensor> TensorOfElements(const ValueInfo& info) {
   Tensor tensor = Tensor::Host(info.dtype, shape);
   DispatchType(info.dtype, [&]<typename T>() {
     if constexpr (std::is_integral_v<T>) {
-      for (size_t i = 0; i < info.elements->size(); ++i) tensor.data<T>()[i] = static_cast<T>((*info.elements)[i].value());
+      for (size_t i = 0; i < info.elements->size(); ++i)
+        tensor.data<T>()[i] = static_cast<T>((*info.elements)[i].value());
     }
   });
   return tensor;
@@ -56,7 +57,8 @@ class Folder {
     graph_.nodes.push_back(std::move(node));
   }
 
-  // Captures that are constant outside become constants inside, so that the branch folds on its own.
+  // Captures that are constant outside become constants inside, so that the branch folds on its
+  // own.
   void SpecializeBranch(Branch& branch) {
     if (!branch.refused.empty()) {
       Empty(branch);
@@ -93,14 +95,19 @@ class Folder {
     if (!condition.constant || condition.constant->elements() != 1) return false;
     const bool taken = ElementAsDouble(*condition.constant, 0) != 0;
     const std::string_view wanted = taken ? "then_branch" : "else_branch";
-    const auto branch = std::find_if(node.branches.begin(), node.branches.end(), [&](const Branch& b) { return b.attribute == wanted; });
+    const auto branch = std::find_if(node.branches.begin(), node.branches.end(),
+                                     [&](const Branch& b) { return b.attribute == wanted; });
     if (branch == node.branches.end()) return false;
-    if (!branch->refused.empty()) throw Error(Code::kInvalidData, branch->refused).WithContext("node " + node.name + ", " + std::string(wanted));
+    if (!branch->refused.empty())
+      throw Error(Code::kInvalidData, branch->refused)
+          .WithContext("node " + node.name + ", " + std::string(wanted));
     Graph& inner = *branch->graph;
     std::vector<ValueId> map(inner.values.size(), kNoValue);
-    for (size_t i = 0; i < branch->outer.size(); ++i) map[static_cast<size_t>(inner.captures[i])] = branch->outer[i];
+    for (size_t i = 0; i < branch->outer.size(); ++i)
+      map[static_cast<size_t>(inner.captures[i])] = branch->outer[i];
     // A branch output takes the name and id of the If's output, so that users need no change.
-    std::vector<std::pair<ValueId, ValueId>> copies;  // outer output <- value that cannot be renamed
+    std::vector<std::pair<ValueId, ValueId>>
+        copies;  // outer output <- value that cannot be renamed
     for (size_t i = 0; i < node.outputs.size() && i < inner.outputs.size(); ++i) {
       ValueId& slot = map[static_cast<size_t>(inner.outputs[i])];
       const bool made_inside = slot == kNoValue && !inner.is_constant(inner.outputs[i]);
@@ -157,7 +164,8 @@ class Folder {
       if (!tensor) return false;
       values.emplace_back(id, std::move(*tensor));
     }
-    for (auto& [id, tensor] : values) graph_.value(id).info.constant = std::make_shared<const Tensor>(std::move(tensor));
+    for (auto& [id, tensor] : values)
+      graph_.value(id).info.constant = std::make_shared<const Tensor>(std::move(tensor));
     return true;
   }
 
@@ -176,7 +184,8 @@ class Folder {
     std::vector<ValueInfo> inferred;
     for (ValueId id : node.outputs) {
       inferred.push_back(id == kNoValue ? ValueInfo{} : graph_.value(id).info);
-      if (id != kNoValue && inferred.back().static_shape() && !SmallEnough(inferred.back())) return false;
+      if (id != kNoValue && inferred.back().static_shape() && !SmallEnough(inferred.back()))
+        return false;
     }
     if (Registry::Get().Reference(node.domain, node.op) == nullptr) return false;
     std::vector<Tensor> outputs;
@@ -211,7 +220,8 @@ class Folder {
 void BindInputShapes(Graph& graph, const std::vector<InputShape>& shapes) {
   std::map<std::string, int64_t> symbols;
   for (const InputShape& given : shapes) {
-    const auto it = std::find_if(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) { return graph.value(id).name == given.name; });
+    const auto it = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                 [&](ValueId id) { return graph.value(id).name == given.name; });
     if (it == graph.inputs.end()) {
       std::vector<std::string_view> names;
       std::string list;
@@ -220,25 +230,31 @@ void BindInputShapes(Graph& graph, const std::vector<InputShape>& shapes) {
         list += (list.empty() ? "" : ", ") + graph.value(id).name;
       }
       const auto near = NearestWord(given.name, names);
-      throw Error(Code::kInvalidArgument, fmt::format("the model has no input {}; its inputs are {}", given.name, list),
+      throw Error(Code::kInvalidArgument,
+                  fmt::format("the model has no input {}; its inputs are {}", given.name, list),
                   near.empty() ? "" : fmt::format("did you mean {}?", near));
     }
     ValueInfo& info = graph.value(*it).info;
     if (info.dims) {
       if (info.dims->size() != static_cast<size_t>(given.shape.rank())) {
-        throw Error(Code::kInvalidArgument, fmt::format("input {} has rank {} {}, the shape given is {}", given.name, info.dims->size(),
-                                                        ToString(*info.dims), ToString(given.shape)));
+        throw Error(Code::kInvalidArgument,
+                    fmt::format("input {} has rank {} {}, the shape given is {}", given.name,
+                                info.dims->size(), ToString(*info.dims), ToString(given.shape)));
       }
       for (int d = 0; d < given.shape.rank(); ++d) {
         const Dim& dim = (*info.dims)[static_cast<size_t>(d)];
         if (dim.known() && dim.value() != given.shape[d]) {
-          throw Error(Code::kInvalidArgument, fmt::format("input {}: dimension {} is {} in the model, {} was given", given.name, d, dim.value(), given.shape[d]));
+          throw Error(Code::kInvalidArgument,
+                      fmt::format("input {}: dimension {} is {} in the model, {} was given",
+                                  given.name, d, dim.value(), given.shape[d]));
         }
         if (dim.known() || dim.text().empty()) continue;
         const auto [it_symbol, added] = symbols.emplace(dim.text(), given.shape[d]);
         if (!added && it_symbol->second != given.shape[d]) {
-          throw Error(Code::kInvalidArgument, fmt::format("input {}: dimension {} ({}) would be {}, but {} is {} already", given.name, d, dim.text(),
-                                                          given.shape[d], dim.text(), it_symbol->second));
+          throw Error(Code::kInvalidArgument,
+                      fmt::format("input {}: dimension {} ({}) would be {}, but {} is {} already",
+                                  given.name, d, dim.text(), given.shape[d], dim.text(),
+                                  it_symbol->second));
         }
       }
     }
@@ -260,7 +276,10 @@ std::vector<std::string> BindOpenDimsToOne(Graph& graph) {
   std::vector<std::string> assumed;
   for (ValueId id : graph.inputs) {
     Value& value = graph.value(id);
-    if (!value.info.dims) throw Error(Code::kInvalidArgument, fmt::format("input {} has no rank in the model", value.name), fmt::format("give --shape {}:DIMS", value.name));
+    if (!value.info.dims)
+      throw Error(Code::kInvalidArgument,
+                  fmt::format("input {} has no rank in the model", value.name),
+                  fmt::format("give --shape {}:DIMS", value.name));
     for (size_t d = 0; d < value.info.dims->size(); ++d) {
       Dim& dim = (*value.info.dims)[d];
       if (dim.known()) continue;

@@ -14,9 +14,10 @@ const T* As(const AttributeValue* value, std::string_view name, std::string_view
   if (value == nullptr) return nullptr;
   const T* typed = std::get_if<T>(value);
   if (typed == nullptr) {
-    throw Error(Code::kInvalidData, "attribute " + std::string(name) + " is of type " +
-                                        std::string(AttributeTypeName(static_cast<AttributeType>(value->index()))) +
-                                        ", expected " + std::string(wanted));
+    throw Error(Code::kInvalidData,
+                "attribute " + std::string(name) + " is of type " +
+                    std::string(AttributeTypeName(static_cast<AttributeType>(value->index()))) +
+                    ", expected " + std::string(wanted));
   }
   return typed;
 }
@@ -29,7 +30,9 @@ std::string_view AttributeTypeName(AttributeType type) {
   return kNames.at(static_cast<size_t>(type));
 }
 
-void Attributes::Set(std::string name, AttributeValue value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+void Attributes::Set(std::string name, AttributeValue value) {
+  values_.insert_or_assign(std::move(name), std::move(value));
+}
 
 void Attributes::Erase(std::string_view name) {
   const auto it = values_.find(name);
@@ -71,7 +74,9 @@ std::span<const std::string> Attributes::Strings(std::string_view name) const {
   return v == nullptr ? std::span<const std::string>() : std::span<const std::string>(*v);
 }
 
-const Tensor* Attributes::TensorOrNull(std::string_view name) const { return As<Tensor>(Find(name), name, "tensor"); }
+const Tensor* Attributes::TensorOrNull(std::string_view name) const {
+  return As<Tensor>(Find(name), name, "tensor");
+}
 
 const SubgraphAttribute* Attributes::Graph(std::string_view name) const {
   const auto* v = As<std::shared_ptr<const SubgraphAttribute>>(Find(name), name, "graph");

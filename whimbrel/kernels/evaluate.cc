@@ -12,7 +12,9 @@ constexpr int64_t kMaxInferElements = 1024;
 
 class HostAllocator final : public OutputAllocator {
  public:
-  void Allocate(Tensor& out, DType dtype, const Shape& shape) override { out = Tensor::Host(dtype, shape); }
+  void Allocate(Tensor& out, DType dtype, const Shape& shape) override {
+    out = Tensor::Host(dtype, shape);
+  }
 };
 
 class InlineStreamImpl final : public Stream {
@@ -26,7 +28,9 @@ class InlineStreamImpl final : public Stream {
   void Synchronize() override {}
 
  protected:
-  void LaunchRaw(void (*call)(void*), const void* object, size_t /*bytes*/) override { call(const_cast<void*>(object)); }
+  void LaunchRaw(void (*call)(void*), const void* object, size_t /*bytes*/) override {
+    call(const_cast<void*>(object));
+  }
 };
 
 }  // namespace
@@ -41,7 +45,8 @@ ValueInfo InfoOf(const Tensor& tensor) {
   if (!tensor.defined()) return info;
   info.dtype = tensor.dtype();
   info.dims = ToDims(tensor.shape());
-  if (tensor.has_data() && tensor.elements() <= kMaxInferElements) info.constant = std::make_shared<const Tensor>(tensor);
+  if (tensor.has_data() && tensor.elements() <= kMaxInferElements)
+    info.constant = std::make_shared<const Tensor>(tensor);
   return info;
 }
 
@@ -61,7 +66,8 @@ std::vector<Tensor> Evaluate(const Evaluation& e, const Kernel& kernel, Stream& 
   std::vector<Tensor*> out;
   for (size_t i = 0; i < e.outputs; ++i) {
     const ValueInfo& info = inferred[i];
-    if (info.static_shape() && info.dtype != DType::kUndefined) outputs[i] = Tensor::Host(info.dtype, ToShape(*info.dims));
+    if (info.static_shape() && info.dtype != DType::kUndefined)
+      outputs[i] = Tensor::Host(info.dtype, ToShape(*info.dims));
     out.push_back(&outputs[i]);
   }
   HostAllocator allocator;
@@ -75,7 +81,8 @@ std::vector<Tensor> Evaluate(const Evaluation& e, const Kernel& kernel, Stream& 
               .allocator = &allocator};
   std::string why;
   if (kernel.accepts != nullptr && !kernel.accepts(call, &why)) {
-    throw Error(Code::kUnsupported, fmt::format("{}: kernel {} declines: {}", e.schema->name, kernel.name, why));
+    throw Error(Code::kUnsupported,
+                fmt::format("{}: kernel {} declines: {}", e.schema->name, kernel.name, why));
   }
   std::unique_ptr<KernelState> state;
   if (kernel.prepare != nullptr) state = kernel.prepare(call);
@@ -88,8 +95,11 @@ std::vector<Tensor> Evaluate(const Evaluation& e, const Kernel& kernel, Stream& 
 }
 
 std::vector<Tensor> EvaluateReference(const Evaluation& evaluation, Stream& stream) {
-  const Kernel* kernel = Registry::Get().Reference(evaluation.schema->domain, evaluation.schema->name);
-  if (kernel == nullptr) throw Error(Code::kUnsupported, fmt::format("{} has no reference kernel", evaluation.schema->name));
+  const Kernel* kernel =
+      Registry::Get().Reference(evaluation.schema->domain, evaluation.schema->name);
+  if (kernel == nullptr)
+    throw Error(Code::kUnsupported,
+                fmt::format("{} has no reference kernel", evaluation.schema->name));
   return Evaluate(evaluation, *kernel, stream);
 }
 

@@ -1,4 +1,5 @@
-// evaluate: one op computed once on host tensors, without a plan: constant folding, the reference side of align, samples.
+// evaluate: one op computed once on host tensors, without a plan: constant folding, the reference
+// side of align, samples.
 
 #pragma once
 
@@ -10,7 +11,8 @@
 
 namespace whimbrel {
 
-// Everything one evaluation needs. Inputs: host tensors in plain layout; an undefined Tensor = left out.
+// Everything one evaluation needs. Inputs: host tensors in plain layout; an undefined Tensor = left
+// out.
 struct Evaluation {
   const OpSchema* schema = nullptr;
   const Attributes* attributes = nullptr;
@@ -19,7 +21,8 @@ struct Evaluation {
   uint64_t constant_inputs = 0;
   size_t outputs = 1;
   std::span<Subgraph* const> subgraphs = {};
-  const std::vector<ValueInfo>* inferred = nullptr;  // null: inferred here (ops with branches must pass it)
+  const std::vector<ValueInfo>* inferred =
+      nullptr;  // null: inferred here (ops with branches must pass it)
 };
 
 // Infers, allocates, computes. Outputs are plain host tensors. Throws when kernel is null.
@@ -28,10 +31,12 @@ std::vector<Tensor> Evaluate(const Evaluation& evaluation, const Kernel& kernel,
 // The same with the op's reference kernel; kUnsupported when it has none.
 std::vector<Tensor> EvaluateReference(const Evaluation& evaluation, Stream& stream);
 
-// What inference needs to know of a concrete tensor; integer tensors of up to 1024 elements carry their value.
+// What inference needs to know of a concrete tensor; integer tensors of up to 1024 elements carry
+// their value.
 ValueInfo InfoOf(const Tensor& tensor);
 
-// A stream that runs everything on the calling thread at once (single-threaded teams of the caller).
+// A stream that runs everything on the calling thread at once (single-threaded teams of the
+// caller).
 Stream& InlineStream();
 
 }  // namespace whimbrel

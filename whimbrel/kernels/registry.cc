@@ -1,10 +1,10 @@
 // The registry: look-up, schema checks and the choice of a kernel.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
+
+#include <fmt/format.h>
 
 #include "whimbrel/kernels/kernels.h"
 
@@ -13,7 +13,8 @@ namespace whimbrel {
 struct Registry::Impl {
   // unique_ptr keeps addresses stable while entries register
   std::map<std::tuple<std::string_view, std::string_view, int>, std::unique_ptr<OpSchema>> schemas;
-  std::map<std::pair<std::string_view, std::string_view>, std::vector<std::unique_ptr<Kernel>>> kernels;
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<std::unique_ptr<Kernel>>>
+      kernels;
 };
 
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}
@@ -54,7 +55,8 @@ bool Registry::HasAnyVersion(std::string_view domain, std::string_view name) con
   return it != impl_->schemas.end() && it->second->domain == domain && it->second->name == name;
 }
 
-std::vector<const Kernel*> Registry::Kernels(std::string_view domain, std::string_view op, DeviceKind device) const {
+std::vector<const Kernel*> Registry::Kernels(std::string_view domain, std::string_view op,
+                                             DeviceKind device) const {
   std::vector<const Kernel*> found;
   const auto it = impl_->kernels.find({domain, op});
   if (it == impl_->kernels.end()) return found;
@@ -82,8 +84,8 @@ KernelChoice ChooseKernel(const OpCall& call, DeviceKind device, bool only_refer
   for (const Kernel* k : Registry::Get().Kernels(call.schema->domain, call.schema->name, device)) {
     if (only_reference && k->rank != 0) continue;
     if (k->isa > ActiveIsa()) {
-      choice.declined.push_back(
-          fmt::format("{}: needs {}, this machine or WHIMBREL_ISA gives {}", k->name, IsaName(k->isa), IsaName(ActiveIsa())));
+      choice.declined.push_back(fmt::format("{}: needs {}, this machine or WHIMBREL_ISA gives {}",
+                                            k->name, IsaName(k->isa), IsaName(ActiveIsa())));
       continue;
     }
     std::string why;
@@ -104,15 +106,17 @@ const Formal& FormalAt(const std::vector<Formal>& formals, size_t i) {
 
 }  // namespace
 
-void CheckCall(const OpSchema& schema, const Attributes& attributes, std::span<const ValueInfo> inputs, size_t outputs) {
+void CheckCall(const OpSchema& schema, const Attributes& attributes,
+               std::span<const ValueInfo> inputs, size_t outputs) {
   const bool variadic = !schema.inputs.empty() && schema.inputs.back().variadic;
   if (inputs.size() > schema.inputs.size() && !variadic) {
-    throw Error(Code::kInvalidData,
-                fmt::format("{}: {} inputs given, at most {} are allowed", schema.name, inputs.size(), schema.inputs.size()));
+    throw Error(Code::kInvalidData, fmt::format("{}: {} inputs given, at most {} are allowed",
+                                                schema.name, inputs.size(), schema.inputs.size()));
   }
   const bool variadic_out = !schema.outputs.empty() && schema.outputs.back().variadic;
   if (outputs > schema.outputs.size() && !variadic_out) {
-    throw Error(Code::kInvalidData, fmt::format("{}: {} outputs asked for, it has {}", schema.name, outputs, schema.outputs.size()));
+    throw Error(Code::kInvalidData, fmt::format("{}: {} outputs asked for, it has {}", schema.name,
+                                                outputs, schema.outputs.size()));
   }
   std::map<int, std::pair<DType, std::string_view>> groups;
   for (size_t i = 0; i < std::max(inputs.size(), schema.inputs.size()); ++i) {
@@ -120,42 +124,54 @@ void CheckCall(const OpSchema& schema, const Attributes& attributes, std::span<c
     const bool present = i < inputs.size() && inputs[i].present();
     if (!present) {
       if (!formal.optional && !(formal.variadic && i > 0)) {
-        throw Error(Code::kInvalidData, fmt::format("{}: input {} ({}) is missing", schema.name, i, formal.name));
+        throw Error(Code::kInvalidData,
+                    fmt::format("{}: input {} ({}) is missing", schema.name, i, formal.name));
       }
       continue;
     }
     const DType type = inputs[i].dtype;
     if (type == DType::kUndefined) continue;
     if ((formal.types & TypeBit(type)) == 0) {
-      throw Error(Code::kUnsupported, fmt::format("{}: input {} ({}) of type {} is not taken", schema.name, i, formal.name, DTypeName(type)),
+      throw Error(Code::kUnsupported,
+                  fmt::format("{}: input {} ({}) of type {} is not taken", schema.name, i,
+                              formal.name, DTypeName(type)),
                   "cast it to a type that the operator takes");
     }
     if (formal.group != 0) {
       const auto [it, fresh] = groups.try_emplace(formal.group, type, formal.name);
       if (!fresh && it->second.first != type) {
-        throw Error(Code::kInvalidData, fmt::format("{}: inputs {} ({}) and {} ({}) must have one type", schema.name, it->second.second,
-                                                    DTypeName(it->second.first), formal.name, DTypeName(type)));
+        throw Error(Code::kInvalidData,
+                    fmt::format("{}: inputs {} ({}) and {} ({}) must have one type", schema.name,
+                                it->second.second, DTypeName(it->second.first), formal.name,
+                                DTypeName(type)));
       }
     }
   }
   for (const AttributeSpec& spec : schema.attributes) {
-    if (spec.type == AttributeType::kGraph) continue;  // branches lie beside the node, not among its attributes
+    if (spec.type == AttributeType::kGraph)
+      continue;  // branches lie beside the node, not among its attributes
     const auto it = attributes.all().find(spec.name);
     if (it == attributes.all().end()) {
-      if (spec.required) throw Error(Code::kInvalidData, fmt::format("{}: attribute {} is missing", schema.name, spec.name));
+      if (spec.required)
+        throw Error(Code::kInvalidData,
+                    fmt::format("{}: attribute {} is missing", schema.name, spec.name));
       continue;
     }
     const auto have = static_cast<AttributeType>(it->second.index());
     if (have != spec.type) {
-      throw Error(Code::kInvalidData, fmt::format("{}: attribute {} is of type {}, expected {}", schema.name, spec.name,
-                                                  AttributeTypeName(have), AttributeTypeName(spec.type)));
+      throw Error(Code::kInvalidData,
+                  fmt::format("{}: attribute {} is of type {}, expected {}", schema.name, spec.name,
+                              AttributeTypeName(have), AttributeTypeName(spec.type)));
     }
   }
   for (const auto& [name, value] : attributes.all()) {
-    const bool known = std::any_of(schema.attributes.begin(), schema.attributes.end(),
-                                   [&, &attribute = name](const AttributeSpec& s) { return s.name == attribute; });
+    const bool known =
+        std::any_of(schema.attributes.begin(), schema.attributes.end(),
+                    [&, &attribute = name](const AttributeSpec& s) { return s.name == attribute; });
     if (!known) {
-      throw Error(Code::kInvalidData, fmt::format("{}: attribute {} is not known at this version of the operator", schema.name, name),
+      throw Error(Code::kInvalidData,
+                  fmt::format("{}: attribute {} is not known at this version of the operator",
+                              schema.name, name),
                   "the model may declare the wrong opset; check it with onnx.checker");
     }
   }
@@ -184,14 +200,18 @@ Cost DefaultCost(const OpCall& call) {
   return cost;
 }
 
-Cost CostOf(const OpCall& call) { return call.schema->cost != nullptr ? call.schema->cost(call) : DefaultCost(call); }
+Cost CostOf(const OpCall& call) {
+  return call.schema->cost != nullptr ? call.schema->cost(call) : DefaultCost(call);
+}
 
 void OpCall::ResizeOutput(size_t i, DType dtype, const Shape& shape) const {
   if (!has_out(i)) return;
   Tensor& t = *out[i];
   if (t.has_data() && t.dtype() == dtype && t.shape() == shape) return;
   if (allocator == nullptr) {
-    throw Error(Code::kInternal, fmt::format("{}: output {} needs memory for {} and has no allocator", schema->name, i, ToString(shape)));
+    throw Error(Code::kInternal,
+                fmt::format("{}: output {} needs memory for {} and has no allocator", schema->name,
+                            i, ToString(shape)));
   }
   allocator->Allocate(t, dtype, shape);
 }

@@ -2,12 +2,12 @@
 
 #include "whimbrel/migrate/align.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "whimbrel/kernels/evaluate.h"
 
@@ -35,15 +35,23 @@ class ReferenceListener {
     ReferenceListener* listener = nullptr;
     std::string prefix;
   };
-  virtual BranchListener EnterBranch(const std::string& name, bool then_branch, const Graph& branch) = 0;
+  virtual BranchListener EnterBranch(const std::string& name, bool then_branch,
+                                     const Graph& branch) = 0;
   virtual void LeaveBranch(const std::string& name) = 0;
 };
 
 // Evaluates a graph node by node with reference kernels and drops values after their last use.
 class ReferenceRun {
  public:
-  ReferenceRun(const Graph& graph, ReferenceListener* listener, std::string prefix, Stream& stream, MemoryMeter& meter)
-      : graph_(graph), listener_(listener), prefix_(std::move(prefix)), stream_(stream), meter_(meter), left_(Uses(graph).count), values_(graph.values.size()) {}
+  ReferenceRun(const Graph& graph, ReferenceListener* listener, std::string prefix, Stream& stream,
+               MemoryMeter& meter)
+      : graph_(graph),
+        listener_(listener),
+        prefix_(std::move(prefix)),
+        stream_(stream),
+        meter_(meter),
+        left_(Uses(graph).count),
+        values_(graph.values.size()) {}
 
   void Set(ValueId id, const Tensor& value) { values_[static_cast<size_t>(id)] = value; }
 
@@ -112,7 +120,9 @@ class ReferenceRun {
       ReferenceRun run(*branch.graph, inside.listener, inside.prefix, stream_, meter_);
       for (size_t i = 0; i < branch.outer.size(); ++i) {
         run.Set(branch.graph->captures[i], Get(branch.outer[i]));
-        if (inside.listener != nullptr && inside.listener != listener_) inside.listener->Publish(branch.graph->value(branch.graph->captures[i]).name, Get(branch.outer[i]));
+        if (inside.listener != nullptr && inside.listener != listener_)
+          inside.listener->Publish(branch.graph->value(branch.graph->captures[i]).name,
+                                   Get(branch.outer[i]));
       }
       auto outputs = run.Run();
       if (listener_ != nullptr) listener_->LeaveBranch(name);
@@ -124,7 +134,9 @@ class ReferenceRun {
   // Rounds of ONNX's Loop; the plan's Loop is judged as one layer, so nothing inside is published.
   std::vector<Tensor> RunLoop(const Node& node) {
     const Branch& body = node.branches.at(0);
-    const auto given = [&](size_t i) { return i < node.inputs.size() && node.inputs[i] != kNoValue; };
+    const auto given = [&](size_t i) {
+      return i < node.inputs.size() && node.inputs[i] != kNoValue;
+    };
     const int64_t limit = given(0) ? ElementAsInt64(Get(node.inputs[0]), 0) : INT64_MAX;
     bool go_on = !given(1) || ElementAsDouble(Get(node.inputs[1]), 0) != 0;
     std::vector<Tensor> carried;
@@ -135,14 +147,18 @@ class ReferenceRun {
       run.Set(body.graph->inputs.at(0), Tensor::Scalar(round));
       run.Set(body.graph->inputs.at(1), Tensor::Scalar(go_on));
       for (size_t i = 0; i < carried.size(); ++i) run.Set(body.graph->inputs.at(2 + i), carried[i]);
-      for (size_t i = 0; i < body.outer.size(); ++i) run.Set(body.graph->captures[i], Get(body.outer[i]));
+      for (size_t i = 0; i < body.outer.size(); ++i)
+        run.Set(body.graph->captures[i], Get(body.outer[i]));
       const std::vector<Tensor> made = run.Run();
       go_on = ElementAsDouble(made[0], 0) != 0;
       for (size_t i = 0; i < carried.size(); ++i) carried[i] = made[1 + i];
-      for (size_t k = 0; k < scanned.size(); ++k) scanned[k].push_back(made[1 + carried.size() + k]);
+      for (size_t k = 0; k < scanned.size(); ++k)
+        scanned[k].push_back(made[1 + carried.size() + k]);
     }
     std::vector<Tensor> outputs = carried;
-    for (size_t k = 0; k < scanned.size(); ++k) outputs.push_back(Stack(scanned[k], body.graph->value(body.graph->outputs[1 + carried.size() + k]).info));
+    for (size_t k = 0; k < scanned.size(); ++k)
+      outputs.push_back(
+          Stack(scanned[k], body.graph->value(body.graph->outputs[1 + carried.size() + k]).info));
     outputs.resize(node.outputs.size());
     return outputs;
   }
@@ -154,7 +170,8 @@ class ReferenceRun {
     } else if (info.dims) {
       for (const Dim& d : *info.dims) dims.push_back(d.known() ? d.value() : 0);
     }
-    Tensor stacked = Tensor::Host(rounds.empty() ? info.dtype : rounds[0].dtype(), Shape(std::span<const int64_t>(dims)));
+    Tensor stacked = Tensor::Host(rounds.empty() ? info.dtype : rounds[0].dtype(),
+                                  Shape(std::span<const int64_t>(dims)));
     auto* to = static_cast<std::byte*>(stacked.raw());
     for (const Tensor& round : rounds) {
       std::copy_n(static_cast<const std::byte*>(round.raw()), round.bytes(), to);
@@ -169,8 +186,9 @@ class ReferenceRun {
   }
 
   void Drop(ValueId id) {
-    const bool made_here = std::find(graph_.inputs.begin(), graph_.inputs.end(), id) == graph_.inputs.end() &&
-                           std::find(graph_.captures.begin(), graph_.captures.end(), id) == graph_.captures.end();
+    const bool made_here =
+        std::find(graph_.inputs.begin(), graph_.inputs.end(), id) == graph_.inputs.end() &&
+        std::find(graph_.captures.begin(), graph_.captures.end(), id) == graph_.captures.end();
     if (made_here) meter_.Drop(values_[static_cast<size_t>(id)]);
     values_[static_cast<size_t>(id)] = Tensor();
   }
@@ -200,8 +218,8 @@ double LayerTolerance(const AlignTolerance& t, const OpSchema& schema, DType dty
   return base;
 }
 
-// |a - b| <= tol * max(1, |ref|), in Compare's form: the looser of the two bounds at each element. Compare's
-// atol + rtol |ref| is at most twice that, so the exact rule is applied here.
+// |a - b| <= tol * max(1, |ref|), in Compare's form: the looser of the two bounds at each element.
+// Compare's atol + rtol |ref| is at most twice that, so the exact rule is applied here.
 ErrorFigures CompareLayer(const Tensor& value, const Tensor& reference, double tolerance) {
   ErrorFigures f = Compare(value, reference, 0, 1);
   if (std::isinf(f.worst_ratio)) return f;
@@ -233,11 +251,13 @@ ErrorFigures Worse(const ErrorFigures& a, const ErrorFigures& b) {
 // One plan in lock-step with the reference of its graph.
 class PlanSide final : public ReferenceListener {
  public:
-  PlanSide(Executable& executable, std::string path, AlignState& state) : executable_(executable), path_(std::move(path)), state_(state) {
+  PlanSide(Executable& executable, std::string path, AlignState& state)
+      : executable_(executable), path_(std::move(path)), state_(state) {
     for (const PlanStep& step : executable.steps()) {
       for (int slot : step.inputs) Want(slot);
       for (int slot : step.outputs) Want(slot);
-      if (step.node >= 0 && (step.branch_inputs.empty() || step.schema->name == "Loop")) ++state_.total;
+      if (step.node >= 0 && (step.branch_inputs.empty() || step.schema->name == "Loop"))
+        ++state_.total;
     }
   }
 
@@ -249,20 +269,28 @@ class PlanSide final : public ReferenceListener {
     Advance();
   }
 
-  BranchListener EnterBranch(const std::string& name, bool then_branch, const Graph& /*branch*/) override {
+  BranchListener EnterBranch(const std::string& name, bool then_branch,
+                             const Graph& /*branch*/) override {
     Advance();
     const size_t step = StepNamed(name);
-    if (step == executable_.steps().size()) return {this, name + "/"};  // the compiler took this branch
-    if (step != next_) throw Error(Code::kInternal, fmt::format("align: step {} waits before {}", executable_.steps()[next_].name, name));
+    if (step == executable_.steps().size())
+      return {this, name + "/"};  // the compiler took this branch
+    if (step != next_)
+      throw Error(Code::kInternal, fmt::format("align: step {} waits before {}",
+                                               executable_.steps()[next_].name, name));
     Executable* inside = executable_.branch(step, then_branch ? 0 : 1);
-    if (inside == nullptr) throw Error(Code::kInternal, fmt::format("align: {} has no plan for the branch taken", name));
+    if (inside == nullptr)
+      throw Error(Code::kInternal, fmt::format("align: {} has no plan for the branch taken", name));
     captures_.clear();
-    const Node& node = executable_.graph().nodes[static_cast<size_t>(executable_.steps()[step].node)];
+    const Node& node =
+        executable_.graph().nodes[static_cast<size_t>(executable_.steps()[step].node)];
     size_t b = 0;
     while (node.branches[b].attribute != (then_branch ? "then_branch" : "else_branch")) ++b;
-    for (int slot : executable_.steps()[step].branch_inputs[b]) captures_.push_back(&executable_.slot_tensor(slot));
+    for (int slot : executable_.steps()[step].branch_inputs[b])
+      captures_.push_back(&executable_.slot_tensor(slot));
     inside->BindCaptures(captures_);
-    inside_ = std::make_unique<PlanSide>(*inside, path_ + name + (then_branch ? "/then_branch/" : "/else_branch/"), state_);
+    inside_ = std::make_unique<PlanSide>(
+        *inside, path_ + name + (then_branch ? "/then_branch/" : "/else_branch/"), state_);
     return {inside_.get(), ""};
   }
 
@@ -283,17 +311,24 @@ class PlanSide final : public ReferenceListener {
     std::string missing;
     for (const auto* list : {&step.inputs, &step.outputs}) {
       for (int slot : *list) {
-        if (slot >= 0 && Judged(slot) && store_.count(NameOf(slot)) == 0) missing += " " + NameOf(slot);
+        if (slot >= 0 && Judged(slot) && store_.count(NameOf(slot)) == 0)
+          missing += " " + NameOf(slot);
       }
     }
-    throw Error(Code::kInternal, fmt::format("align: step {} has no reference for{}", step.name, missing), "switch passes off with --fusion-switch-file to find the one that renamed a value");
+    throw Error(Code::kInternal,
+                fmt::format("align: step {} has no reference for{}", step.name, missing),
+                "switch passes off with --fusion-switch-file to find the one that renamed a value");
   }
 
  private:
   const std::string& NameOf(int slot) const {
-    return executable_.graph().value(executable_.plan().slots[static_cast<size_t>(slot)].value).name;
+    return executable_.graph()
+        .value(executable_.plan().slots[static_cast<size_t>(slot)].value)
+        .name;
   }
-  bool Judged(int slot) const { return executable_.plan().slots[static_cast<size_t>(slot)].kind != SlotKind::kConstant; }
+  bool Judged(int slot) const {
+    return executable_.plan().slots[static_cast<size_t>(slot)].kind != SlotKind::kConstant;
+  }
   void Want(int slot) {
     if (slot >= 0 && Judged(slot)) ++wanted_[NameOf(slot)];
   }
@@ -307,7 +342,8 @@ class PlanSide final : public ReferenceListener {
   }
 
   bool Ready(const PlanStep& step) const {
-    if (!step.branch_inputs.empty() && step.schema->name != "Loop") return false;  // waits for EnterBranch
+    if (!step.branch_inputs.empty() && step.schema->name != "Loop")
+      return false;  // waits for EnterBranch
     for (const auto* list : {&step.inputs, &step.outputs}) {
       for (int slot : *list) {
         if (slot >= 0 && Judged(slot) && store_.count(NameOf(slot)) == 0) return false;
@@ -331,7 +367,8 @@ class PlanSide final : public ReferenceListener {
 
   void Judge(const PlanStep& step) {
     std::vector<Tensor> inputs;
-    for (int slot : step.inputs) inputs.push_back(slot < 0 || !Judged(slot) ? Tensor() : store_.at(NameOf(slot)));
+    for (int slot : step.inputs)
+      inputs.push_back(slot < 0 || !Judged(slot) ? Tensor() : store_.at(NameOf(slot)));
     const std::vector<Tensor> own = executable_.RunStepOn(next_, inputs, state_.stream);
     executable_.RunStep(next_, state_.stream);
 
@@ -346,7 +383,8 @@ class PlanSide final : public ReferenceListener {
       if (layer.output.empty()) layer.output = NameOf(step.outputs[i]);
       layer.tolerance = LayerTolerance(state_.options.tolerance, *step.schema, reference.dtype());
       layer.own = Worse(layer.own, CompareLayer(own[i], reference, layer.tolerance));
-      layer.chained = Worse(layer.chained, CompareLayer(executable_.slot_tensor(step.outputs[i]), reference, layer.tolerance));
+      layer.chained = Worse(layer.chained, CompareLayer(executable_.slot_tensor(step.outputs[i]),
+                                                        reference, layer.tolerance));
     }
     layer.ok = layer.own.worst_ratio <= 1;
     AlignResult& result = state_.result;
@@ -354,7 +392,8 @@ class PlanSide final : public ReferenceListener {
       result.pass = false;
       if (result.first_bad_layer.empty()) result.first_bad_layer = layer.name;
     }
-    if (state_.options.progress) state_.options.progress(result.layers.size() + 1, state_.total, layer.name);
+    if (state_.options.progress)
+      state_.options.progress(result.layers.size() + 1, state_.total, layer.name);
     result.layers.push_back(std::move(layer));
   }
 
@@ -384,12 +423,14 @@ class PlanSide final : public ReferenceListener {
 
 void CheckInputCount(const Graph& graph, const std::vector<Tensor>& inputs) {
   if (inputs.size() == graph.inputs.size()) return;
-  throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}", inputs.size(), graph.inputs.size()));
+  throw Error(Code::kInvalidArgument, fmt::format("{} inputs given, the model takes {}",
+                                                  inputs.size(), graph.inputs.size()));
 }
 
 std::pair<double, double> EndToEndTolerance(const AlignTolerance& t, DType dtype) {
   if (dtype == DType::kFloat16) return {std::max(t.rtol, t.float16), std::max(t.atol, t.float16)};
-  if (dtype == DType::kBFloat16) return {std::max(t.rtol, t.bfloat16), std::max(t.atol, t.bfloat16)};
+  if (dtype == DType::kBFloat16)
+    return {std::max(t.rtol, t.bfloat16), std::max(t.atol, t.bfloat16)};
   return {t.rtol, t.atol};
 }
 
@@ -404,10 +445,12 @@ std::vector<Tensor> RunReference(const Graph& imported, const std::vector<Tensor
   return run.Run();
 }
 
-AlignResult Align(const Graph& imported, const std::vector<Tensor>& inputs, const AlignOptions& options) {
+AlignResult Align(const Graph& imported, const std::vector<Tensor>& inputs,
+                  const AlignOptions& options) {
   CheckInputCount(imported, inputs);
   CompileOptions compile{.shapes = {}, .switches = options.switches};
-  for (size_t i = 0; i < inputs.size(); ++i) compile.shapes.push_back({imported.value(imported.inputs[i]).name, inputs[i].shape()});
+  for (size_t i = 0; i < inputs.size(); ++i)
+    compile.shapes.push_back({imported.value(imported.inputs[i]).name, inputs[i].shape()});
   const CompiledGraph compiled = CompileGraph(imported, compile);
   const auto device = OpenDevice(options.device);
   const auto stream = device->CreateStream({.threads = options.threads});
@@ -433,7 +476,8 @@ AlignResult Align(const Graph& imported, const std::vector<Tensor>& inputs, cons
   for (size_t i = 0; i < executable.outputs(); ++i) {
     AlignResult::Output output;
     output.name = imported.value(imported.outputs[i]).name;
-    const auto [rtol, atol] = EndToEndTolerance(options.tolerance, result.reference_outputs[i].dtype());
+    const auto [rtol, atol] =
+        EndToEndTolerance(options.tolerance, result.reference_outputs[i].dtype());
     output.figures = Compare(executable.output(i), result.reference_outputs[i], rtol, atol);
     output.ok = output.figures.worst_ratio <= 1;
     result.pass = result.pass && output.ok;

@@ -9,7 +9,8 @@ namespace whimbrel {
 ErrorFigures Compare(const Tensor& value, const Tensor& reference, double rtol, double atol) {
   ErrorFigures f;
   f.elements = reference.elements();
-  if (!value.defined() || value.dtype() != reference.dtype() || !(value.shape() == reference.shape())) {
+  if (!value.defined() || value.dtype() != reference.dtype() ||
+      !(value.shape() == reference.shape())) {
     f.worst_ratio = std::numeric_limits<double>::infinity();
     f.cosine = 0;
     return f;

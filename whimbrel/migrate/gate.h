@@ -30,8 +30,9 @@ struct GateResult {
   std::vector<GateCheck> checks;
 };
 
-// Judges the manifest.json of a migrated folder and reloads its package for the probes. A missing stage is a
-// failed check that says which command makes it. kInvalidData when manifest.json is damaged.
+// Judges the manifest.json of a migrated folder and reloads its package for the probes. A missing
+// stage is a failed check that says which command makes it. kInvalidData when manifest.json is
+// damaged.
 GateResult Gate(const std::string& directory, const GateLimits& limits);
 
 Json ToJson(const GateResult& result);

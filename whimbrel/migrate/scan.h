@@ -1,4 +1,5 @@
-// scan: what a model would take on a target: per op a verdict with reason and effort, and the coverage.
+// scan: what a model would take on a target: per op a verdict with reason and effort, and the
+// coverage.
 
 #pragma once
 
@@ -26,12 +27,12 @@ struct ScanOp {
   int64_t count = 0;   // nodes
   Verdict verdict = Verdict::kDirect;
   std::string reason;
-  std::string effort;  // "none", "hours", "days", "weeks"
+  std::string effort;              // "none", "hours", "days", "weeks"
   std::vector<std::string> nodes;  // the first few
 };
 
 struct ScanFinding {
-  std::string id;     // stable, e.g. "control-flow", "dynamic-dims", "opset-above-18"
+  std::string id;  // stable, e.g. "control-flow", "dynamic-dims", "opset-above-18"
   std::string text;
   std::string where;  // node or input
 };
@@ -45,7 +46,7 @@ struct ScanResult {
   int64_t direct = 0;        // node counts
   int64_t adapt = 0;
   int64_t custom = 0;
-  std::vector<ScanOp> ops;   // custom first, then adapt, then direct; by count
+  std::vector<ScanOp> ops;  // custom first, then adapt, then direct; by count
   std::vector<ScanFinding> findings;
   std::vector<std::string> assumed;  // open dims taken as 1 for the FLOPs
 };

@@ -1,4 +1,5 @@
-// BroadcastRank: constant operands of elementwise nodes get the rank of the output, so that they follow its layout.
+// BroadcastRank: constant operands of elementwise nodes get the rank of the output, so that they
+// follow its layout.
 
 #include <algorithm>
 #include <array>
@@ -8,11 +9,13 @@
 namespace whimbrel {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOps{"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"};
+constexpr std::array<std::string_view, 8> kOps{"Add", "Sub", "Mul", "Div",
+                                               "Pow", "Max", "Min", "PRelu"};
 
 void Run(Graph& graph, std::vector<PassNote>& notes) {
   for (Node& node : graph.nodes) {
-    if (!node.domain.empty() || std::find(kOps.begin(), kOps.end(), node.op) == kOps.end()) continue;
+    if (!node.domain.empty() || std::find(kOps.begin(), kOps.end(), node.op) == kOps.end())
+      continue;
     const int rank = graph.value(node.outputs[0]).info.rank();
     if (rank < 3) continue;
     for (ValueId& id : node.inputs) {
@@ -29,7 +32,10 @@ void Run(Graph& graph, std::vector<PassNote>& notes) {
   }
 }
 
-const RegisterPass registered({.name = "BroadcastRank", .summary = "constant operands get the output's rank", .order = 40, .run = Run});
+const RegisterPass registered({.name = "BroadcastRank",
+                               .summary = "constant operands get the output's rank",
+                               .order = 40,
+                               .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

@@ -1,9 +1,10 @@
-// ConvBnAct: Conv, BatchNormalization or per-channel scale and shift, residual Add and activation become one FusedConv.
-
-#include <fmt/format.h>
+// ConvBnAct: Conv, BatchNormalization or per-channel scale and shift, residual Add and activation
+// become one FusedConv.
 
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "whimbrel/graph/passes/editor.h"
 
@@ -18,7 +19,8 @@ struct Affine {
 };
 
 // One value a channel from a constant that broadcasts over the batch and the spatial axes.
-std::optional<std::vector<double>> PerChannel(GraphEditor& e, ValueId id, int64_t channels, int rank) {
+std::optional<std::vector<double>> PerChannel(GraphEditor& e, ValueId id, int64_t channels,
+                                              int rank) {
   if (!e.graph().is_constant(id)) return std::nullopt;
   const Tensor& t = *e.info(id).constant;
   if (!IsFloating(t.dtype())) return std::nullopt;
@@ -28,7 +30,9 @@ std::optional<std::vector<double>> PerChannel(GraphEditor& e, ValueId id, int64_
     return values;
   }
   const int axis = 1 + t.shape().rank() - rank;
-  if (axis < 0 || t.shape().rank() > rank || t.shape()[axis] != channels || t.elements() != channels) return std::nullopt;
+  if (axis < 0 || t.shape().rank() > rank || t.shape()[axis] != channels ||
+      t.elements() != channels)
+    return std::nullopt;
   for (int64_t c = 0; c < channels; ++c) values.push_back(ElementAsDouble(t, c));
   return values;
 }
@@ -52,7 +56,9 @@ class ConvFuser {
     channels_ = (*out_shape)[1];
     rank_ = out_shape->rank();
     const bool transposed = conv.op == "ConvTranspose";
-    const bool foldable = e_.graph().is_constant(weight) && (conv.inputs.size() < 3 || conv.inputs[2] == kNoValue || e_.graph().is_constant(conv.inputs[2]));
+    const bool foldable =
+        e_.graph().is_constant(weight) && (conv.inputs.size() < 3 || conv.inputs[2] == kNoValue ||
+                                           e_.graph().is_constant(conv.inputs[2]));
 
     std::vector<int> taken{n};
     ValueId value = conv.outputs[0];
@@ -73,7 +79,8 @@ class ConvFuser {
     }
     if (taken.size() == 1) return;
 
-    std::vector<ValueId> inputs{conv.inputs[0], weight, conv.inputs.size() > 2 ? conv.inputs[2] : kNoValue};
+    std::vector<ValueId> inputs{conv.inputs[0], weight,
+                                conv.inputs.size() > 2 ? conv.inputs[2] : kNoValue};
     if (affine.used) {
       inputs[1] = ScaledWeight(weight, affine, transposed, conv);
       inputs[2] = ShiftedBias(inputs[2], weight, affine);
@@ -103,7 +110,9 @@ class ConvFuser {
     const Node& node = e_.node(next);
     Affine next_affine = affine;
     if (e_.Is(next, "BatchNormalization")) {
-      if (node.inputs[0] != value || node.outputs.size() != 1 || node.attributes.Int("training_mode", 0) != 0) return false;
+      if (node.inputs[0] != value || node.outputs.size() != 1 ||
+          node.attributes.Int("training_mode", 0) != 0)
+        return false;
       std::array<std::vector<double>, 4> p;
       for (size_t i = 0; i < 4; ++i) {
         if (!e_.graph().is_constant(node.inputs[i + 1])) return false;
@@ -117,7 +126,8 @@ class ConvFuser {
         next_affine.scale[c] = affine.scale[c] * scale;
         next_affine.shift[c] = affine.shift[c] * scale + p[1][c] - p[2][c] * scale;
       }
-    } else if (e_.Is(next, "Mul") || e_.Is(next, "Add") || e_.Is(next, "Sub") || e_.Is(next, "Div")) {
+    } else if (e_.Is(next, "Mul") || e_.Is(next, "Add") || e_.Is(next, "Sub") ||
+               e_.Is(next, "Div")) {
       if ((node.op == "Sub" || node.op == "Div") && node.inputs[0] != value) return false;
       const auto c = PerChannel(e_, e_.OtherInput(next, value), channels_, rank_);
       if (!c || ElseIsActivation(value, next)) return false;
@@ -133,7 +143,9 @@ class ConvFuser {
     } else {
       return false;
     }
-    const auto finite = [](const std::vector<double>& values) { return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }); };
+    const auto finite = [](const std::vector<double>& values) {
+      return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+    };
     // 1 / 0 belongs to the model; in a weight of 0 it would become NaN.
     if (!finite(next_affine.scale) || !finite(next_affine.shift)) return false;
     affine = std::move(next_affine);
@@ -154,7 +166,8 @@ class ConvFuser {
     const ValueId other = e_.OtherInput(next, value);
     if (other == value || other == kNoValue || e_.graph().is_constant(other)) return kNoValue;
     const auto other_shape = e_.ShapeOf(other);
-    if (!other_shape || !(*other_shape == shape) || e_.info(other).dtype != e_.info(value).dtype) return kNoValue;
+    if (!other_shape || !(*other_shape == shape) || e_.info(other).dtype != e_.info(value).dtype)
+      return kNoValue;
     value = e_.node(next).outputs[0];
     taken.push_back(next);
     return other;
@@ -185,7 +198,9 @@ class ConvFuser {
     Tensor shifted = Tensor::Host(e_.info(weight).dtype, Shape{channels_});
     for (int64_t c = 0; c < channels_; ++c) {
       const double b = bias == kNoValue ? 0.0 : ElementAsDouble(*e_.info(bias).constant, c);
-      SetElementFromDouble(shifted, c, b * affine.scale[static_cast<size_t>(c)] + affine.shift[static_cast<size_t>(c)]);
+      SetElementFromDouble(
+          shifted, c,
+          b * affine.scale[static_cast<size_t>(c)] + affine.shift[static_cast<size_t>(c)]);
     }
     return e_.graph().AddConstant(e_.graph().value(weight).name + "/bias", std::move(shifted));
   }
@@ -195,12 +210,15 @@ class ConvFuser {
   int rank_ = 0;
 };
 
-void Run(Graph& graph, std::vector<PassNote>& notes) { ConvFuser(graph, notes).Run(); }
+void Run(Graph& graph, std::vector<PassNote>& notes) {
+  ConvFuser(graph, notes).Run();
+}
 
-const RegisterPass registered({.name = "ConvBnAct",
-                               .summary = "Conv + BatchNormalization or per-channel scale/shift + residual Add + activation",
-                               .order = 20,
-                               .run = Run});
+const RegisterPass registered(
+    {.name = "ConvBnAct",
+     .summary = "Conv + BatchNormalization or per-channel scale/shift + residual Add + activation",
+     .order = 20,
+     .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

@@ -2,10 +2,10 @@
 
 #include "whimbrel/graph/passes/editor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace whimbrel {
 
@@ -49,7 +49,9 @@ void GraphEditor::Replace(const std::vector<int>& taken, Node fused) {
   uses_ = Uses(graph_);
 }
 
-Node GraphEditor::MakeNode(std::string_view op, std::string_view domain, std::vector<ValueId> inputs, std::vector<ValueId> outputs, int opset) const {
+Node GraphEditor::MakeNode(std::string_view op, std::string_view domain,
+                           std::vector<ValueId> inputs, std::vector<ValueId> outputs,
+                           int opset) const {
   Node made;
   made.op = std::string(op);
   made.domain = std::string(domain);
@@ -63,12 +65,16 @@ Node GraphEditor::MakeNode(std::string_view op, std::string_view domain, std::ve
 
 void GraphEditor::Finish() {
   auto& nodes = graph_.nodes;
-  nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node& n) { return n.op.empty(); }), nodes.end());
+  nodes.erase(
+      std::remove_if(nodes.begin(), nodes.end(), [](const Node& n) { return n.op.empty(); }),
+      nodes.end());
 }
 
 namespace {
 
-bool Near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::max(1.0, std::fabs(b)); }
+bool Near(double a, double b) {
+  return std::fabs(a - b) <= 1e-6 * std::max(1.0, std::fabs(b));
+}
 
 // Bounds of a Clip in any of its forms.
 std::optional<std::pair<double, double>> ClipBounds(GraphEditor& e, int n) {
@@ -151,12 +157,14 @@ std::optional<FoundActivation> MatchGate(GraphEditor& e, ValueId x, int gate) {
     return found;
   }
   const Attributes& a = e.node(gate).attributes;
-  if (!Near(a.Float("alpha", 0.2), 1.0 / 6) || !Near(a.Float("beta", 0.5), 0.5)) return std::nullopt;
+  if (!Near(a.Float("alpha", 0.2), 1.0 / 6) || !Near(a.Float("beta", 0.5), 0.5))
+    return std::nullopt;
   found.name = "HardSwish";
   return found;
 }
 
-std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int64_t channels, bool last_axis) {
+std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int64_t channels,
+                                           bool last_axis) {
   FoundActivation found;
   found.nodes = {n};
   found.output = e.node(n).outputs[0];
@@ -183,7 +191,8 @@ std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int
     found.name = "Clip";
     found.alpha = static_cast<float>(std::max(bounds->first, -3.4028234663852886e38));
     found.beta = static_cast<float>(std::min(bounds->second, 3.4028234663852886e38));
-  } else if (e.Is(n, "PRelu") && e.node(n).inputs[0] == x && e.graph().is_constant(e.node(n).inputs[1])) {
+  } else if (e.Is(n, "PRelu") && e.node(n).inputs[0] == x &&
+             e.graph().is_constant(e.node(n).inputs[1])) {
     const ValueId slope = e.node(n).inputs[1];
     const Tensor& t = *e.info(slope).constant;
     if (t.elements() != channels) return std::nullopt;
@@ -193,7 +202,8 @@ std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int
     const int axis = last_axis ? rank - 1 : 1 + rank - out_rank;
     if (axis < 0 || rank == 0 || t.shape()[axis] != channels) return std::nullopt;
     found.name = "PRelu";
-    found.slope = e.graph().AddConstant(e.graph().value(slope).name + "/flat", t.Reshaped(Shape{channels}));
+    found.slope =
+        e.graph().AddConstant(e.graph().value(slope).name + "/flat", t.Reshaped(Shape{channels}));
   } else {
     return std::nullopt;
   }
@@ -202,9 +212,12 @@ std::optional<FoundActivation> MatchSingle(GraphEditor& e, ValueId x, int n, int
 
 }  // namespace
 
-std::optional<FoundActivation> MatchActivation(GraphEditor& e, ValueId x, int64_t channels, bool last_axis) {
+std::optional<FoundActivation> MatchActivation(GraphEditor& e, ValueId x, int64_t channels,
+                                               bool last_axis) {
   // A constant of higher rank ([1, 1, 1, 1, 3] + x) gives the result more axes than x has.
-  const auto keeps_shape = [&](const FoundActivation& found) { return e.ShapeOf(found.output).has_value() && e.ShapeOf(found.output) == e.ShapeOf(x); };
+  const auto keeps_shape = [&](const FoundActivation& found) {
+    return e.ShapeOf(found.output).has_value() && e.ShapeOf(found.output) == e.ShapeOf(x);
+  };
   const std::vector<int> consumers = e.Consumers(x);
   for (int n : consumers) {
     if (e.Is(n, "Add")) {

@@ -1,4 +1,5 @@
-// GraphEditor: what rewriting passes share: who makes and uses a value, replacing a run of nodes by one.
+// GraphEditor: what rewriting passes share: who makes and uses a value, replacing a run of nodes by
+// one.
 
 #pragma once
 
@@ -14,7 +15,8 @@ namespace whimbrel {
 
 class GraphEditor {
  public:
-  GraphEditor(Graph& graph, std::string_view pass, std::vector<PassNote>& notes) : graph_(graph), pass_(pass), notes_(notes), uses_(graph) {}
+  GraphEditor(Graph& graph, std::string_view pass, std::vector<PassNote>& notes)
+      : graph_(graph), pass_(pass), notes_(notes), uses_(graph) {}
   ~GraphEditor() { Finish(); }
   GraphEditor(const GraphEditor&) = delete;
   GraphEditor& operator=(const GraphEditor&) = delete;
@@ -23,12 +25,17 @@ class GraphEditor {
   int size() const { return static_cast<int>(graph_.nodes.size()); }
   Node& node(int i) { return graph_.nodes[static_cast<size_t>(i)]; }
   bool Is(int i, std::string_view op, std::string_view domain = "") const {
-    return i >= 0 && graph_.nodes[static_cast<size_t>(i)].op == op && graph_.nodes[static_cast<size_t>(i)].domain == domain;
+    return i >= 0 && graph_.nodes[static_cast<size_t>(i)].op == op &&
+           graph_.nodes[static_cast<size_t>(i)].domain == domain;
   }
-  int Producer(ValueId id) const { return id == kNoValue ? -1 : uses_.producer[static_cast<size_t>(id)]; }
+  int Producer(ValueId id) const {
+    return id == kNoValue ? -1 : uses_.producer[static_cast<size_t>(id)];
+  }
   // The node that is the only user of the value (-1: several, none, or it is a graph output).
   int SoleConsumer(ValueId id) const;
-  const std::vector<int>& Consumers(ValueId id) const { return uses_.consumers[static_cast<size_t>(id)]; }
+  const std::vector<int>& Consumers(ValueId id) const {
+    return uses_.consumers[static_cast<size_t>(id)];
+  }
   int UseCount(ValueId id) const { return uses_.count[static_cast<size_t>(id)]; }
 
   const ValueInfo& info(ValueId id) const { return graph_.value(id).info; }
@@ -39,10 +46,12 @@ class GraphEditor {
   // The other input of a two-input node.
   ValueId OtherInput(int n, ValueId id);
 
-  // Puts `fused` where the last of `taken` stands and removes the others. Its origins and note come from them.
+  // Puts `fused` where the last of `taken` stands and removes the others. Its origins and note come
+  // from them.
   void Replace(const std::vector<int>& taken, Node fused);
   // Makes a node of a registered op at its newest version known to us.
-  Node MakeNode(std::string_view op, std::string_view domain, std::vector<ValueId> inputs, std::vector<ValueId> outputs, int opset) const;
+  Node MakeNode(std::string_view op, std::string_view domain, std::vector<ValueId> inputs,
+                std::vector<ValueId> outputs, int opset) const;
 
  private:
   void Finish();
@@ -57,13 +66,14 @@ struct FoundActivation {
   std::string name;
   float alpha = 0;
   float beta = 0;
-  ValueId slope = kNoValue;     // PRelu
+  ValueId slope = kNoValue;  // PRelu
   ValueId output = kNoValue;
-  std::vector<int> nodes;       // that it takes, in order
+  std::vector<int> nodes;  // that it takes, in order
 };
 
-// Looks at the users of `x` (all of them must belong to the pattern) for an activation of channel axis 1 with
-// `channels` (PRelu; `last_axis`: channels lie on the last axis, as after MatMul).
-std::optional<FoundActivation> MatchActivation(GraphEditor& editor, ValueId x, int64_t channels, bool last_axis);
+// Looks at the users of `x` (all of them must belong to the pattern) for an activation of channel
+// axis 1 with `channels` (PRelu; `last_axis`: channels lie on the last axis, as after MatMul).
+std::optional<FoundActivation> MatchActivation(GraphEditor& editor, ValueId x, int64_t channels,
+                                               bool last_axis);
 
 }  // namespace whimbrel

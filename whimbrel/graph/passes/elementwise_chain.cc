@@ -1,12 +1,13 @@
 // ElementwiseChain: runs of elementwise float nodes become one node that touches memory once.
 
-#include <fmt/format.h>
+#include "whimbrel/kernels/ops/elementwise_chain.h"
 
 #include <array>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "whimbrel/graph/passes/editor.h"
-#include "whimbrel/kernels/ops/elementwise_chain.h"
 
 namespace whimbrel {
 namespace {
@@ -16,14 +17,32 @@ struct BinaryWord {
   std::string_view word;      // value OP operand
   std::string_view reversed;  // operand OP value
 };
-constexpr std::array<BinaryWord, 7> kBinary{{{"Add", "add", "add"}, {"Sub", "sub", "rsub"}, {"Mul", "mul", "mul"}, {"Div", "div", "rdiv"},
-                                             {"Max", "max", "max"}, {"Min", "min", "min"}, {"Pow", "pow", "rpow"}}};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kUnary{{{"Relu", "relu"}, {"Sigmoid", "sigmoid"}, {"Tanh", "tanh"}, {"Exp", "exp"},
-                                                                                {"Log", "log"}, {"Sqrt", "sqrt"}, {"Reciprocal", "reciprocal"}, {"Neg", "neg"},
-                                                                                {"Abs", "abs"}, {"Floor", "floor"}, {"Ceil", "ceil"}, {"Erf", "erf"}, {"HardSwish", "hardswish"}}};
+constexpr std::array<BinaryWord, 7> kBinary{{{"Add", "add", "add"},
+                                             {"Sub", "sub", "rsub"},
+                                             {"Mul", "mul", "mul"},
+                                             {"Div", "div", "rdiv"},
+                                             {"Max", "max", "max"},
+                                             {"Min", "min", "min"},
+                                             {"Pow", "pow", "rpow"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kUnary{
+    {{"Relu", "relu"},
+     {"Sigmoid", "sigmoid"},
+     {"Tanh", "tanh"},
+     {"Exp", "exp"},
+     {"Log", "log"},
+     {"Sqrt", "sqrt"},
+     {"Reciprocal", "reciprocal"},
+     {"Neg", "neg"},
+     {"Abs", "abs"},
+     {"Floor", "floor"},
+     {"Ceil", "ceil"},
+     {"Erf", "erf"},
+     {"HardSwish", "hardswish"}}};
 
 // Enough digits to give the same float back.
-std::string Number(double v) { return fmt::format("{:.9g}", v); }
+std::string Number(double v) {
+  return fmt::format("{:.9g}", v);
+}
 
 class ChainFuser {
  public:
@@ -43,7 +62,9 @@ class ChainFuser {
     std::vector<int> taken;
     // The operand of the output's own shape carries the value.
     for (ValueId id : e_.node(first).inputs) {
-      if (id == kNoValue || e_.graph().is_constant(id) || e_.info(id).dtype != DType::kFloat || e_.ShapeOf(id) != shape) continue;
+      if (id == kNoValue || e_.graph().is_constant(id) || e_.info(id).dtype != DType::kFloat ||
+          e_.ShapeOf(id) != shape)
+        continue;
       inputs_ = {id};
       break;
     }
@@ -52,7 +73,9 @@ class ChainFuser {
     ValueId value = e_.node(first).outputs[0];
     while (program_.size() < kMaxChainSteps) {
       const int next = e_.SoleConsumer(value);
-      if (next < 0 || e_.node(next).outputs.size() != 1 || e_.ShapeOf(e_.node(next).outputs[0]) != shape) break;
+      if (next < 0 || e_.node(next).outputs.size() != 1 ||
+          e_.ShapeOf(e_.node(next).outputs[0]) != shape)
+        break;
       if (!Take(next, value, *shape)) break;
       taken.push_back(next);
       value = e_.node(next).outputs[0];
@@ -73,7 +96,9 @@ class ChainFuser {
       return true;
     }
     if (node.op == "HardSigmoid") {
-      program_.push_back(fmt::format("hardsigmoid:{}:{}", Number(node.attributes.Float("alpha", 0.2)), Number(node.attributes.Float("beta", 0.5))));
+      program_.push_back(fmt::format("hardsigmoid:{}:{}",
+                                     Number(node.attributes.Float("alpha", 0.2)),
+                                     Number(node.attributes.Float("beta", 0.5))));
       return true;
     }
     if (node.op == "LeakyRelu") {
@@ -102,7 +127,9 @@ class ChainFuser {
       (i == 1 ? low : high) = *bound;
     }
     // An open side would clip infinities to the largest float, which Clip does not.
-    if (low <= -std::numeric_limits<float>::max() || high >= std::numeric_limits<float>::max() || !(low <= high)) return false;
+    if (low <= -std::numeric_limits<float>::max() || high >= std::numeric_limits<float>::max() ||
+        !(low <= high))
+      return false;
     program_.push_back(fmt::format("clip:{}:{}", Number(low), Number(high)));
     return true;
   }
@@ -113,7 +140,8 @@ class ChainFuser {
     const ValueId other = first ? node.inputs[1] : node.inputs[0];
     const std::string word(first ? binary.word : binary.reversed);
     if (other == value && value != inputs_[0]) return false;
-    if (const auto c = e_.ScalarConstant(other); c && e_.info(other).dims->size() <= static_cast<size_t>(shape.rank())) {
+    if (const auto c = e_.ScalarConstant(other);
+        c && e_.info(other).dims->size() <= static_cast<size_t>(shape.rank())) {
       program_.push_back(word + ":c" + Number(*c));
       return true;
     }
@@ -135,9 +163,14 @@ class ChainFuser {
   std::vector<ValueId> inputs_;
 };
 
-void Run(Graph& graph, std::vector<PassNote>& notes) { ChainFuser(graph, notes).Run(); }
+void Run(Graph& graph, std::vector<PassNote>& notes) {
+  ChainFuser(graph, notes).Run();
+}
 
-const RegisterPass registered({.name = "ElementwiseChain", .summary = "runs of elementwise float nodes in one pass over memory", .order = 50, .run = Run});
+const RegisterPass registered({.name = "ElementwiseChain",
+                               .summary = "runs of elementwise float nodes in one pass over memory",
+                               .order = 50,
+                               .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

@@ -32,7 +32,8 @@ class MatMulFuser {
       value = activation->output;
     }
     if (taken.size() == 1) return;
-    std::vector<ValueId> inputs{matmul.inputs[0], matmul.inputs[1], bias, residual, activation ? activation->slope : kNoValue};
+    std::vector<ValueId> inputs{matmul.inputs[0], matmul.inputs[1], bias, residual,
+                                activation ? activation->slope : kNoValue};
     while (inputs.back() == kNoValue) inputs.pop_back();
     Node fused = e_.MakeNode("FusedMatMul", "whimbrel", inputs, {value}, 1);
     if (activation) {
@@ -49,12 +50,15 @@ class MatMulFuser {
     const int next = e_.SoleConsumer(value);
     if (!e_.Is(next, "Add")) return kNoValue;
     const ValueId other = e_.OtherInput(next, value);
-    if (other == value || other == kNoValue || e_.graph().is_constant(other) != constant) return kNoValue;
+    if (other == value || other == kNoValue || e_.graph().is_constant(other) != constant)
+      return kNoValue;
     const auto other_shape = e_.ShapeOf(other);
     if (!other_shape || e_.info(other).dtype != DType::kFloat) return kNoValue;
     if (constant) {
       // One value a column: what every GEMM takes as bias.
-      if (other_shape->elements() != shape[-1] || other_shape->rank() == 0 || (*other_shape)[-1] != shape[-1] || other_shape->rank() > shape.rank()) return kNoValue;
+      if (other_shape->elements() != shape[-1] || other_shape->rank() == 0 ||
+          (*other_shape)[-1] != shape[-1] || other_shape->rank() > shape.rank())
+        return kNoValue;
     } else if (!(*other_shape == shape)) {
       return kNoValue;
     }
@@ -66,9 +70,14 @@ class MatMulFuser {
   GraphEditor e_;
 };
 
-void Run(Graph& graph, std::vector<PassNote>& notes) { MatMulFuser(graph, notes).Run(); }
+void Run(Graph& graph, std::vector<PassNote>& notes) {
+  MatMulFuser(graph, notes).Run();
+}
 
-const RegisterPass registered({.name = "MatMulBiasAct", .summary = "MatMul + bias + residual Add + activation", .order = 30, .run = Run});
+const RegisterPass registered({.name = "MatMulBiasAct",
+                               .summary = "MatMul + bias + residual Add + activation",
+                               .order = 30,
+                               .run = Run});
 
 }  // namespace
 }  // namespace whimbrel

@@ -42,20 +42,26 @@ void Infer(InferContext& c) {
     changed = false;
     outputs = c.InferSubgraph("body", inputs);
     if (outputs.size() < 1 + carried) {
-      c.Fail(fmt::format("body has {} outputs for cond and {} carried values", outputs.size(), carried));
+      c.Fail(fmt::format("body has {} outputs for cond and {} carried values", outputs.size(),
+                         carried));
     }
     for (size_t i = 0; i < carried; ++i) {
       ValueInfo& before = inputs[2 + i];
       const ValueInfo& after = outputs[1 + i];
       if (!after.present()) continue;
-      if (after.dtype != before.dtype && after.dtype != DType::kUndefined && before.dtype != DType::kUndefined) {
-        c.Fail(fmt::format("carried value {} goes in as {} and comes out as {}", i, DTypeName(before.dtype), DTypeName(after.dtype)));
+      if (after.dtype != before.dtype && after.dtype != DType::kUndefined &&
+          before.dtype != DType::kUndefined) {
+        c.Fail(fmt::format("carried value {} goes in as {} and comes out as {}", i,
+                           DTypeName(before.dtype), DTypeName(after.dtype)));
       }
       const std::optional<Dims> dims = Invariant(before.dims, after.dims);
-      const bool same = dims.has_value() == before.dims.has_value() &&
-                        (!dims || std::equal(dims->begin(), dims->end(), before.dims->begin(), [](const Dim& a, const Dim& b) {
-                          return a.Same(b) || (!a.known() && a.text().empty() && !b.known() && b.text().empty());
-                        }));
+      const bool same =
+          dims.has_value() == before.dims.has_value() &&
+          (!dims || std::equal(dims->begin(), dims->end(), before.dims->begin(),
+                               [](const Dim& a, const Dim& b) {
+                                 return a.Same(b) || (!a.known() && a.text().empty() &&
+                                                      !b.known() && b.text().empty());
+                               }));
       if (!same) {
         before.dims = dims;
         changed = true;
@@ -67,7 +73,9 @@ void Infer(InferContext& c) {
       c.SetOut(i, inputs[2 + i].dtype, inputs[2 + i].dims);
       continue;
     }
-    if (1 + i >= outputs.size()) c.Fail(fmt::format("the node has {} outputs, body gives {}", c.outputs(), outputs.size() - 1));
+    if (1 + i >= outputs.size())
+      c.Fail(
+          fmt::format("the node has {} outputs, body gives {}", c.outputs(), outputs.size() - 1));
     const ValueInfo& scanned = outputs[1 + i];
     std::optional<Dims> dims;
     if (scanned.dims) {
@@ -84,7 +92,9 @@ void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& stream)
 }
 
 // The body counts for itself.
-Cost LoopCost(const OpCall& /*call*/) { return {}; }
+Cost LoopCost(const OpCall& /*call*/) {
+  return {};
+}
 
 OpSchema Schema(int since, int until, TypeMask types) {
   return OpSchema{
