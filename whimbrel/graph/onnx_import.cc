@@ -262,7 +262,9 @@ class GraphImporter {
       Define(name, id);
       node.outputs.push_back(id);
     }
-    while (!node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
+    // The count of Split's outputs has a meaning, named or not.
+    const bool counted = node.schema != nullptr && !node.schema->outputs.empty() && node.schema->outputs.back().variadic;
+    while (!counted && !node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
     graph_.nodes.push_back(std::move(node));
   }
 
