@@ -79,7 +79,8 @@ WHIMBREL_REGISTER(
             "f32:1x3x7x7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1"}));
 constexpr PoolVersion kWithCeil{.ceil_mode = true, .count_include_pad = true};
 WHIMBREL_REGISTER(Schema(10, 11, kOldTypes, kWithCeil,
-                         {"f32:1x3x6x6 kernel_shape=3,3 strides=2,2 ceil_mode=1"}));
+                         {"f32:1x3x6x6 kernel_shape=3,3 strides=2,2 ceil_mode=1",
+                          "f32:1x3x1x4 kernel_shape=3,3 strides=3,3 ceil_mode=1"}));
 WHIMBREL_REGISTER(
     Schema(11, 19, kOldTypes, kWithCeil,
            {"f32:1x1x4x4={1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16} kernel_shape=3,3 strides=2,2 "

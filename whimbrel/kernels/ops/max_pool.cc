@@ -105,6 +105,7 @@ WHIMBREL_REGISTER(Schema(8, 10, kOldTypes, {.storage_order = true},
 constexpr PoolVersion kFull{.storage_order = true, .ceil_mode = true, .dilations = true};
 WHIMBREL_REGISTER(Schema(10, 11, kOldTypes, kFull,
                          {"f32:1x3x7x7 kernel_shape=3,3 strides=2,2 ceil_mode=1",
+                          "f32:1x3x1x4 kernel_shape=3,3 strides=3,3 ceil_mode=1 outputs=2",
                           "f32:1x3x9x9 kernel_shape=3,3 dilations=2,2"}));
 WHIMBREL_REGISTER(Schema(11, 12, kOldTypes, kFull,
                          {"f32:1x8x13x12 kernel_shape=3,3 strides=2,2 pads=1,1,1,1 opset=11",

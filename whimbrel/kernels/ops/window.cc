@@ -121,7 +121,9 @@ Dim WindowOutput(std::string_view op, const WindowAttributes& window, int axis, 
     if (window.pad_end[i] + stride - 1 < extent) return CeilDiv(in + Dim(shift + stride), stride);
     return Dim();
   }
-  if (in.value() > (int64_t{1} << 62) || in.value() + shift < 0) {
+  // With ceil_mode one window may hang over data that is shorter than it: ceil(-2 / 3) + 1 = 1.
+  const int64_t least = window.ceil_mode && in.value() > 0 ? 1 - stride : 0;
+  if (in.value() > (int64_t{1} << 62) || in.value() + shift < least) {
     throw Error(
         Code::kInvalidData,
         fmt::format("{}: a window of {} does not fit spatial axis {} of {} with pads {} and {}", op,
@@ -129,7 +131,7 @@ Dim WindowOutput(std::string_view op, const WindowAttributes& window, int axis, 
   }
   const int64_t room = in.value() + shift;
   if (!window.ceil_mode) return room / stride + 1;
-  int64_t out = room / stride + (room % stride != 0 ? 1 : 0) + 1;
+  int64_t out = room / stride + (room > 0 && room % stride != 0 ? 1 : 0) + 1;
   // a window that would start in the padding behind the data is none
   if ((out - 1) * stride >= in.value() + window.pad_begin[i]) --out;
   return std::max<int64_t>(out, 1);
