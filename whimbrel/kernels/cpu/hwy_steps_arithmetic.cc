@@ -88,7 +88,7 @@ WHIMBREL_UNARY_STEP(ReluStep, hn::IfThenZeroElse(hn::Lt(v, zero), v))
 WHIMBREL_UNARY_STEP(ClipStep, ClampNan(v, a, b))
 WHIMBREL_UNARY_STEP(HardSigmoidStep, ClampNan(hn::MulAdd(v, a, b), zero, one))
 WHIMBREL_UNARY_STEP(LeakyReluStep, hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v))
-WHIMBREL_UNARY_STEP(ThresholdedReluStep, hn::IfThenZeroElse(hn::Le(v, a), v))
+WHIMBREL_UNARY_STEP(ThresholdedReluStep, hn::IfThenElseZero(hn::Gt(v, a), v))
 WHIMBREL_UNARY_STEP(HardSwishStep,
                     hn::Mul(v, ClampNan(hn::MulAdd(v, S(1.0 / 6), S(0.5)), zero, one)))
 WHIMBREL_UNARY_STEP(SqrtStep, hn::Sqrt(v))

@@ -278,7 +278,7 @@ double ApplyStep(const ChainStep& step, double v, double operand) {
     case StepOp::kLeakyRelu:
       return v < 0 ? v * step.a : v;
     case StepOp::kThresholdedRelu:
-      return v <= step.a ? 0 : v;  // NaN stays
+      return v > step.a ? v : 0;  // NaN is not above it
     case StepOp::kHardSwish:
       return v * ClipOf(v / 6 + 0.5, 0, 1);
     case StepOp::kSqrt:
