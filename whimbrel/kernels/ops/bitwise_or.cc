@@ -1,0 +1,21 @@
+// BitwiseOr: y = a | b, bit by bit, broadcast.
+//
+// in   A, B  integers, one type, broadcast against each other
+// out  C     type of A
+// Source: ONNX operator BitwiseOr (18).
+
+#include "whimbrel/kernels/ops/bitwise.h"
+
+namespace whimbrel {
+namespace {
+
+void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
+  BinaryReference<kIntegerTypes>(call,
+                                 [](auto a, auto b) { return static_cast<decltype(a)>(a | b); });
+}
+
+WHIMBREL_REGISTER(BitwiseSchema("BitwiseOr"));
+WHIMBREL_REGISTER(Kernel{.op = "BitwiseOr", .name = "reference", .run = Run});
+
+}  // namespace
+}  // namespace whimbrel
