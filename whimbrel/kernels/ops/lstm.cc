@@ -16,23 +16,17 @@
 //      Y_h, Y_c       [dirs, batch, hidden]        layout 1: [batch, dirs, hidden]
 // Source: ONNX operator LSTM (7, 14, 22).
 
-#include <algorithm>
-#include <array>
-
 #include "whimbrel/kernels/ops/recurrent.h"
 
 namespace whimbrel {
 namespace {
 
-enum Input : size_t { kInitialC = kRnnH + 1, kPeepholes };
 constexpr int kGates = 4;
-constexpr std::array<RnnFunction, 3> kDefaults{RnnFunction::kSigmoid, RnnFunction::kTanh,
-                                               RnnFunction::kTanh};
 
 void Infer(InferContext& c) {
-  const RnnShapes shapes = InferRnn(c, kGates, kDefaults);
-  CheckRnnDims(c, kInitialC, shapes.state);
-  CheckRnnDims(c, kPeepholes, {shapes.dirs, shapes.hidden * Dim(3)});
+  const RnnShapes shapes = InferRnn(c, kGates, kLstmFunctions);
+  CheckRnnDims(c, kLstmC, shapes.state);
+  CheckRnnDims(c, kLstmPeepholes, {shapes.dirs, shapes.hidden * Dim(3)});
   c.SetOut(2, c.in(kRnnX).dtype, shapes.state);
 }
 
@@ -60,19 +54,11 @@ class Cell {
         h_(scratch),
         c_(h_ + s_.hidden),
         gates_(c_ + s_.hidden),
-        clip_(call.attrs().Float("clip", -1)),
-        coupled_(call.attrs().Int("input_forget", 0) != 0) {
-    bias_ = RnnOptional<T>(call, kRnnB, dir * 2 * kGates * s_.hidden);
-    peepholes_ = RnnOptional<T>(call, kPeepholes, dir * 3 * s_.hidden);
-    std::array<RnnActivation, 6> all;
-    ReadRnnActivations(call.schema->name, call.attrs(), kDefaults,
-                       std::span(all).first(static_cast<size_t>(s_.dirs) * 3));
-    std::copy_n(all.begin() + 3 * dir, 3, functions_.begin());
-  }
+        weights_(LstmWeightsOf<T>(call, dir, sizes.dirs, sizes.hidden)) {}
 
   void Start(int64_t state) {
     const T* h = RnnOptional<T>(call_, kRnnH, state);
-    const T* c = RnnOptional<T>(call_, kInitialC, state);
+    const T* c = RnnOptional<T>(call_, kLstmC, state);
     for (int64_t i = 0; i < s_.hidden; ++i) {
       h_[i] = h == nullptr ? 0 : Widen(h[i]);
       c_[i] = c == nullptr ? 0 : Widen(c[i]);
@@ -80,32 +66,14 @@ class Cell {
   }
   void Step(const ReadAs<T>* x) {
     const int64_t n = s_.hidden;
-    for (int64_t g = 0; g < 4 * n; ++g) {
-      double sum = RnnDot(x, w_ + g * s_.input, s_.input);
-      const ReadAs<T>* row = r_ + g * n;
-      for (int64_t k = 0; k < n; ++k) sum += h_[k] * static_cast<double>(row[k]);
-      if (bias_ != nullptr) sum += Widen(bias_[g]) + Widen(bias_[4 * n + g]);
-      gates_[g] = sum;
-    }
-    for (int64_t i = 0; i < n; ++i) {
-      const double in = functions_[0](Clipped(gates_[i] + Peep(0, i, c_[i])));
-      const double forget =
-          coupled_ ? 1 - in : functions_[0](Clipped(gates_[2 * n + i] + Peep(2, i, c_[i])));
-      const double candidate = functions_[1](Clipped(gates_[3 * n + i]));
-      c_[i] = forget * c_[i] + in * candidate;
-      const double out = functions_[0](Clipped(gates_[n + i] + Peep(1, i, c_[i])));
-      h_[i] = out * functions_[2](c_[i]);
-    }
+    for (int64_t g = 0; g < kGates * n; ++g)
+      gates_[g] = RnnDot(x, w_ + g * s_.input, s_.input) + RnnDot(h_, r_ + g * n, n);
+    LstmStep(weights_, gates_, n, h_, c_);
   }
   const double* h() const { return h_; }
   void Finish(int64_t state) { StoreRnn<T>(call_, 2, state, c_, s_.hidden); }
 
  private:
-  double Clipped(double x) const { return RnnClip(x, clip_); }
-  double Peep(int64_t gate, int64_t i, double c) const {
-    return peepholes_ == nullptr ? 0 : Widen(peepholes_[gate * s_.hidden + i]) * c;
-  }
-
   const OpCall& call_;
   const RnnSizes& s_;
   const ReadAs<T>* w_;
@@ -113,11 +81,7 @@ class Cell {
   double* h_;
   double* c_;
   double* gates_;
-  double clip_;
-  bool coupled_;
-  const T* bias_ = nullptr;
-  const T* peepholes_ = nullptr;
-  std::array<RnnActivation, 3> functions_{};
+  LstmWeights<T> weights_;
 };
 
 void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {

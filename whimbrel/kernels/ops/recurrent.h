@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -70,6 +71,19 @@ double RnnDot(const R* a, const S* b, int64_t count) {
   return sum;
 }
 
+template <typename T>
+struct LstmWeights {             // of one direction
+  const T* bias = nullptr;       // [8 hidden], optional
+  const T* peepholes = nullptr;  // [3 hidden], optional
+  std::array<RnnActivation, 3> functions{};
+  double clip = 0;
+  bool coupled = false;  // f = 1 - i
+};
+// Inputs that LSTM has behind the common ones.
+enum LstmInput : size_t { kLstmC = kRnnH + 1, kLstmPeepholes };
+constexpr std::array<RnnFunction, 3> kLstmFunctions{RnnFunction::kSigmoid, RnnFunction::kTanh,
+                                                    RnnFunction::kTanh};
+
 // The value bounded by the attribute clip; 0 = unbounded.
 inline double RnnClip(double x, double clip) {
   return clip > 0 ? (x < -clip ? -clip : (x > clip ? clip : x)) : x;
@@ -86,6 +100,44 @@ void StoreRnn(const OpCall& call, size_t output, int64_t at, const double* from,
 template <typename T>
 const T* RnnOptional(const OpCall& call, size_t input, int64_t at) {
   return call.has(input) ? call.x(input).template data<T>() + at : nullptr;
+}
+
+template <typename T>
+LstmWeights<T> LstmWeightsOf(const OpCall& call, int64_t dir, int64_t dirs, int64_t hidden) {
+  LstmWeights<T> w;
+  w.bias = RnnOptional<T>(call, kRnnB, dir * 8 * hidden);
+  w.peepholes = RnnOptional<T>(call, kLstmPeepholes, dir * 3 * hidden);
+  std::array<RnnActivation, 6> all;
+  ReadRnnActivations(call.schema->name, call.attrs(), kLstmFunctions,
+                     std::span(all).first(static_cast<size_t>(dirs) * 3));
+  std::copy_n(all.begin() + 3 * dir, 3, w.functions.begin());
+  w.clip = call.attrs().Float("clip", 0);
+  w.coupled = call.attrs().Int("input_forget", 0) != 0;
+  return w;
+}
+
+// One step from the products x W + h R, [4 hidden] in the order i, o, f, c.
+template <typename T>
+void LstmStep(const LstmWeights<T>& w, const double* products, int64_t hidden, double* h,
+              double* c) {
+  const auto sum = [&](int64_t gate, int64_t i) {
+    const int64_t row = gate * hidden + i;
+    const double bias =
+        w.bias == nullptr ? 0 : Widen(w.bias[row]) + Widen(w.bias[4 * hidden + row]);
+    return products[row] + bias;
+  };
+  const auto peep = [&](int64_t gate, int64_t i) {
+    return w.peepholes == nullptr ? 0 : Widen(w.peepholes[gate * hidden + i]) * c[i];
+  };
+  for (int64_t i = 0; i < hidden; ++i) {
+    const double in = w.functions[0](RnnClip(sum(0, i) + peep(0, i), w.clip));
+    const double forget =
+        w.coupled ? 1 - in : w.functions[0](RnnClip(sum(2, i) + peep(2, i), w.clip));
+    const double candidate = w.functions[1](RnnClip(sum(3, i), w.clip));
+    c[i] = forget * c[i] + in * candidate;
+    const double out = w.functions[0](RnnClip(sum(1, i) + peep(1, i), w.clip));
+    h[i] = out * w.functions[2](c[i]);
+  }
 }
 
 // Runs one cell for each direction and batch entry. Cell: made of (call, sizes, dir, w, r,
