@@ -57,6 +57,13 @@ void* operator new(size_t bytes, std::align_val_t a) {
 void* operator new[](size_t bytes, std::align_val_t a) {
   return Counted(bytes, static_cast<size_t>(a), __builtin_return_address(0));
 }
+// The forms that do not throw end here too: a sanitizer minds memory of one family freed by another.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* p) noexcept {
   std::free(p);
 }

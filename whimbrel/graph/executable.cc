@@ -184,7 +184,9 @@ void Executable::CheckInput(size_t i, const Tensor& tensor) const {
     throw Error(Code::kInvalidArgument, fmt::format("input {} is missing", value.name));
   }
   const Tensor& planned = plan_.slots[static_cast<size_t>(plan_.inputs[i])].tensor;
-  if (planned.defined() &&
+  // An open shape is whatever comes; the slot keeps that of the last run.
+  const bool fixed = value.info.static_shape();
+  if (fixed &&
       (planned.dtype() != tensor.dtype() || !(planned.shape() == tensor.shape()))) {
     throw Error(
         Code::kInvalidArgument,
