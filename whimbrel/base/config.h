@@ -19,6 +19,7 @@ struct FieldInfo {
   std::string_view short_flag = {};  // "o" for -o
   bool positional = false;
   bool required = false;
+  bool writes = false;  // a file that is written: no other option may name the same one
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   std::vector<std::string_view> choices = {};  // allowed words; empty = any

@@ -37,7 +37,9 @@ class Reader {
         if (part->first == wanted) settings = std::move(inner);
       } else {
         std::vector<std::string> known = Keys(globals);
-        for (const auto& [name, fields] : parts_) known.push_back(name);
+        for (const auto& [name, fields] : parts_) {
+          if (!name.empty()) known.push_back(name);  // the global part has no section
+        }
         throw Fail(pair.first.Mark(), fmt::format("unknown key '{}'", key), Nearest(key, known));
       }
     }

@@ -29,7 +29,10 @@ void GlobalOptions::Visit(ConfigVisitor& v) {
            .value_name = "LEVEL",
            .choices = {"trace", "debug", "info", "warn", "error", "off"}},
           log_level);
-  v.Field({.name = "log-file", .help = "log to this file instead of stderr", .value_name = "FILE"},
+  v.Field({.name = "log-file",
+           .help = "log to this file instead of stderr",
+           .value_name = "FILE",
+           .writes = true},
           log_file);
   v.Field({.name = "verbose", .help = "tell more on stderr", .short_flag = "v"}, verbose);
 }
@@ -43,8 +46,21 @@ void Output::Write(std::string_view text) {
               "the reader of stdout went away or its disk is full");
 }
 
+std::string Printable(std::string_view text) {
+  std::string clean(text);
+  for (size_t i = 0; i < clean.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(clean[i]);
+    // U+0080 to U+009F are control characters too: two bytes in UTF-8.
+    const bool second_set =
+        byte == 0xC2 && i + 1 < clean.size() && static_cast<unsigned char>(clean[i + 1]) < 0xA0;
+    if (second_set) clean[i + 1] = '?';
+    if (second_set || byte == 0x7F || (byte < 0x20 && byte != '\n' && byte != '\t')) clean[i] = '?';
+  }
+  return clean;
+}
+
 void Output::Text(std::string_view text) {
-  Write(text);
+  Write(Printable(text));
 }
 
 void Output::Result(const Json& json) {
@@ -59,7 +75,7 @@ void Output::Flush() {
 }
 
 void Output::Talk(std::string_view line) const {
-  std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  std::fprintf(stderr, "%s\n", Printable(line).c_str());
 }
 
 void Output::Detail(std::string_view line) const {

@@ -24,6 +24,9 @@ struct GlobalOptions {
   void Visit(ConfigVisitor& visitor);
 };
 
+// Control characters but newline and tab become '?': names from a model shall not steer a terminal.
+std::string Printable(std::string_view text);
+
 // Not thread-safe, except Progress.
 class Output {
  public:
@@ -34,7 +37,7 @@ class Output {
 
   // The result: one of the two, with the same content. `if (out.json()) out.Result(...) else
   // out.Text(...)`.
-  void Text(std::string_view text);  // as it is; ends lines itself
+  void Text(std::string_view text);  // through Printable; ends lines itself
   void Result(const Json& json);     // DumpJson
   // One line for the human, on stderr; never fails.
   void Talk(std::string_view line) const;

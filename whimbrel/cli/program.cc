@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -38,6 +39,38 @@ std::string FileOf(const Settings& settings) {
                                                                  : found->second.values.front();
 }
 
+bool SameFile(const std::string& a, const std::string& b) {
+  struct stat first {
+  }, second{};
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && S_ISREG(first.st_mode) &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// `package model.onnx -o model.onnx` would cost the user the model.
+void CheckNothingIsOverwritten(const Settings& settings,
+                               const std::vector<FieldDescription>& fields) {
+  for (const FieldDescription& field : fields) {
+    const auto written = settings.find(field.key);
+    if (!field.info.writes || written == settings.end()) continue;
+    const std::string& path = written->second.values.front();
+    for (const auto& [key, setting] : settings) {
+      if (key == field.key) continue;
+      for (const std::string& value : setting.values) {
+        // FILE, NAME=FILE, or the folder of a model.
+        bool same = SameFile(path, value) || SameFile(path, value + "/model.onnx");
+        for (size_t at = value.find('='); at != std::string::npos && !same;
+             at = value.find('=', at + 1))
+          same = SameFile(path, value.substr(at + 1));
+        if (!same) continue;
+        throw Error(Code::kInvalidArgument,
+                    fmt::format("{}: {} is the file that {} names: it would be overwritten",
+                                written->second.origin, path, setting.origin),
+                    "write to another file");
+      }
+    }
+  }
+}
+
 // Global fields first, so that the verb's own settings can be told from them.
 struct Invocation {
   GlobalOptions global;
@@ -58,11 +91,14 @@ Invocation Configure(const CommandEntry& entry, Settings settings,
     MergeSettings(SettingsFromFile(file, entry.info.name, parts), settings);
     MergeSettings(SettingsFromFile(file, "", parts), settings);
   }
+  std::vector<FieldDescription> all = fields;
+  all.insert(all.end(), globals.begin(), globals.end());
   Invocation invocation{{}, entry.make()};
   ApplySettings(settings, [&](ConfigVisitor& visitor) {
     invocation.global.Visit(visitor);
     invocation.command->Visit(visitor);
   });
+  CheckNothingIsOverwritten(settings, all);
   return invocation;
 }
 
@@ -167,8 +203,9 @@ int ReportCurrentException(bool json) noexcept {
     const Error error = CurrentError();
     const CodeInfo& info = Describe(error.code());
     FlushLog();
-    std::fprintf(stderr, "whimbrel: error: %s\n", error.what());
-    if (!error.hint().empty()) std::fprintf(stderr, "  hint: %s\n", error.hint().c_str());
+    std::fprintf(stderr, "whimbrel: error: %s\n", Printable(error.what()).c_str());
+    if (!error.hint().empty())
+      std::fprintf(stderr, "  hint: %s\n", Printable(error.hint()).c_str());
     if (json) {
       const Json answer = {
           {"error", {{"code", info.name}, {"message", error.what()}, {"hint", error.hint()}}}};

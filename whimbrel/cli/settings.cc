@@ -77,13 +77,17 @@ class Assigner : public ConfigVisitor {
     const Setting* setting = Find(info);
     if (!setting) return;
     value = Single(*setting);
+    CheckNotEmpty(*setting, value);
     CheckChoice(info, *setting, value);
   }
   void Field(const FieldInfo& info, std::vector<std::string>& value) override {
     const Setting* setting = Find(info);
     if (!setting) return;
     value = setting->values;
-    for (const std::string& word : value) CheckChoice(info, *setting, word);
+    for (const std::string& word : value) {
+      CheckNotEmpty(*setting, word);
+      CheckChoice(info, *setting, word);
+    }
   }
 
   std::vector<std::string> missing;
@@ -99,7 +103,15 @@ class Assigner : public ConfigVisitor {
 
   static Error Wrong(const Setting& setting, std::string_view text, std::string_view allowed) {
     return Error(Code::kInvalidArgument,
-                 fmt::format("{}: '{}' is not {}", setting.origin, text, allowed));
+                 fmt::format("{}: '{}' is not {}", setting.origin, text, allowed),
+                 fmt::format("give {}", allowed));
+  }
+
+  // `--memory "$LIMIT"` with LIMIT unset would quietly ask for nothing.
+  static void CheckNotEmpty(const Setting& setting, const std::string& word) {
+    if (!word.empty()) return;
+    throw Error(Code::kInvalidArgument, fmt::format("{}: the value is empty", setting.origin),
+                "give a value or leave it out; is a shell variable unset?");
   }
 
   static const std::string& Single(const Setting& setting) {
@@ -180,7 +192,8 @@ Settings SettingsFromEnvironment(std::string_view part, const std::vector<FieldD
   Settings settings;
   for (const std::string& line : environment) {
     const size_t equals = line.find('=');
-    if (equals == std::string::npos) continue;
+    // A variable that is set to nothing counts as not set, as elsewhere.
+    if (equals == std::string::npos || equals + 1 == line.size()) continue;
     const std::string name = line.substr(0, equals);
     const std::string value = line.substr(equals + 1);
     const auto found = by_name.find(name);

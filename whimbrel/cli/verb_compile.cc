@@ -30,7 +30,8 @@ struct CompileVerbOptions {
              .help = "write the package here; it holds no alignment evidence ('whimbrel migrate' "
                      "adds that)",
              .value_name = "FILE.wbl",
-             .short_flag = "o"},
+             .short_flag = "o",
+             .writes = true},
             output);
   }
 };

@@ -42,7 +42,10 @@ struct ScanVerbOptions {
              .min = 0,
              .max = 100},
             fail_under);
-    v.Field({.name = "csv", .help = "write the op table here as CSV too", .value_name = "FILE"},
+    v.Field({.name = "csv",
+             .help = "write the op table here as CSV too",
+             .value_name = "FILE",
+             .writes = true},
             csv);
   }
 };

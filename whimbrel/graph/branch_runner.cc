@@ -13,6 +13,11 @@ void PoolAllocator::Allocate(Tensor& out, DType dtype, const Shape& shape) {
   out = Tensor(dtype, shape, Buffer::Allocate(device_, described.bytes()));
 }
 
+Tensor LoopScalar(const Graph& body, size_t input, const Tensor& scalar) {
+  const ValueInfo& info = body.value(body.inputs.at(input)).info;
+  return info.static_shape() ? scalar.Reshaped(ToShape(*info.dims)) : scalar;
+}
+
 void Executable::BranchRunner::Enter() {
   const Node& node = parent_.graph_->nodes[static_cast<size_t>(step_.node)];
   if (executable == nullptr) {
@@ -72,7 +77,8 @@ void Executable::LoopRunner::RunOn(std::span<const Tensor> inputs, Stream& strea
     return copy;
   };
   for (int64_t round = 0; go_on && round < limit; ++round) {
-    std::vector<Tensor> body_inputs{Tensor::Scalar(round), Tensor::Scalar(go_on)};
+    std::vector<Tensor> body_inputs{LoopScalar(executable->graph(), 0, Tensor::Scalar(round)),
+                                    LoopScalar(executable->graph(), 1, Tensor::Scalar(go_on))};
     body_inputs.insert(body_inputs.end(), carried.begin(), carried.end());
     executable->BindInputs(body_inputs);
     executable->RunAll(stream);

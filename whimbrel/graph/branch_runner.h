@@ -22,6 +22,9 @@ class PoolAllocator final : public OutputAllocator {
   std::shared_ptr<Device> device_;
 };
 
+// Round number or condition as the body declares it: a scalar or [1].
+Tensor LoopScalar(const Graph& body, size_t input, const Tensor& scalar);
+
 // A branch of If: binds the captures, runs, hands the outputs over.
 class Executable::BranchRunner : public Subgraph {
  public:

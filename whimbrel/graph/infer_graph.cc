@@ -26,7 +26,7 @@ class NodeInferContext final : public InferContext {
       if (inner.inputs.size() != inputs.size())
         Fail(fmt::format("{} takes {} inputs, {} are given", attribute, inner.inputs.size(),
                          inputs.size()));
-      for (size_t i = 0; i < inputs.size(); ++i) inner.value(inner.inputs[i]).info = inputs[i];
+      for (size_t i = 0; i < inputs.size(); ++i) Describe(inner.value(inner.inputs[i]).info, inputs[i]);
       for (size_t i = 0; i < branch.outer.size(); ++i) {
         inner.value(inner.captures[i]).info = graph_.value(branch.outer[i]).info;
       }
@@ -45,6 +45,16 @@ class NodeInferContext final : public InferContext {
   }
 
  private:
+  // A body may declare a scalar (the round, the condition of Loop) as [1]; then it computes with [1].
+  static void Describe(ValueInfo& declared, const ValueInfo& given) {
+    const bool one_element = declared.dims && !declared.dims->empty() && AllKnown(*declared.dims) &&
+                             ProductOf(*declared.dims, 0, declared.dims->size()).Is(1);
+    const bool keep = one_element && given.dims && given.dims->empty();
+    const std::optional<Dims> dims = keep ? declared.dims : given.dims;
+    declared = given;
+    declared.dims = dims;
+  }
+
   Graph& graph_;
   Node& node_;
 };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "whimbrel/graph/branch_runner.h"
 #include "whimbrel/kernels/evaluate.h"
 
 namespace whimbrel {
@@ -144,8 +145,8 @@ class ReferenceRun {
     std::vector<std::vector<Tensor>> scanned(body.graph->outputs.size() - 1 - carried.size());
     for (int64_t round = 0; go_on && round < limit; ++round) {
       ReferenceRun run(*body.graph, nullptr, "", stream_, meter_);
-      run.Set(body.graph->inputs.at(0), Tensor::Scalar(round));
-      run.Set(body.graph->inputs.at(1), Tensor::Scalar(go_on));
+      run.Set(body.graph->inputs.at(0), LoopScalar(*body.graph, 0, Tensor::Scalar(round)));
+      run.Set(body.graph->inputs.at(1), LoopScalar(*body.graph, 1, Tensor::Scalar(go_on)));
       for (size_t i = 0; i < carried.size(); ++i) run.Set(body.graph->inputs.at(2 + i), carried[i]);
       for (size_t i = 0; i < body.outer.size(); ++i)
         run.Set(body.graph->captures[i], Get(body.outer[i]));
