@@ -27,7 +27,8 @@ struct PackageVerbOptions {
              .help = "the package",
              .value_name = "FILE.wbl",
              .short_flag = "o",
-             .required = true},
+             .required = true,
+             .writes = true},
             output);
   }
 };
