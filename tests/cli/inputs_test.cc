@@ -72,6 +72,35 @@ TEST(SeededTensor, IsTheSameForTheSameSeedAndPlaceAndStaysInRange) {
   EXPECT_THROW(SeededTensor(DType::kString, Shape{1}, 7, 0), Error);
 }
 
+TEST(ExplainMadeUp, NamesTheIntegersOfTheSeedAndTheAssumedDims) {
+  const Error index(Code::kInvalidData, "Gather: index 9 is outside [-4, 4)", "look at the data");
+  EXPECT_EQ(ExplainMadeUp(index, {}, {}).hint(), "look at the data");
+  const Error named = ExplainMadeUp(index, {}, {"ids", "rows"});
+  EXPECT_EQ(named.code(), Code::kInvalidData);
+  EXPECT_EQ(named.hint(),
+            "made-up integers are 0 to 9, --input NAME=FILE gives real ones: ids, rows; "
+            "look at the data");
+  const Error assumed = ExplainMadeUp(index, {"x: dim 0 (N) = 1"}, {"ids"});
+  EXPECT_EQ(assumed.code(), Code::kInvalidArgument);
+  EXPECT_NE(assumed.hint().find("real ones: ids; these dims were assumed"), std::string::npos);
+}
+
+TEST(ExplainMadeUp, LeavesOtherErrorsAlone) {
+  const Error file(Code::kInvalidData, "cannot make the folder out: Not a directory", "check");
+  EXPECT_EQ(ExplainMadeUp(file, {"x: dim 0 (N) = 1"}, {"ids"}).hint(), "check");
+  const Error memory(Code::kOutOfMemory, "arena of 8 bytes", "");
+  EXPECT_EQ(ExplainMadeUp(memory, {"x: dim 0 (N) = 1"}, {"ids"}).hint(), "");
+}
+
+TEST(Printable, LeavesNoControlCharactersButLineEndsAndTabs) {
+  EXPECT_EQ(Printable("a\tb\n"), "a\tb\n");
+  EXPECT_EQ(Printable("x\x1b[31mred\x07\x7f\r"), "x?[31mred???");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "2J \xc3\xa9 \xe6\x97\xa5 \xc2\xb5"),
+            "??2J \xc3\xa9 \xe6\x97\xa5 \xc2\xb5");
+  EXPECT_EQ(Printable("\xc2"), "\xc2");
+}
+
 TEST(ParseBytes, TakesUnitsAndRefusesTheRest) {
   EXPECT_EQ(ParseBytes("4096", "--memory"), 4096u);
   EXPECT_EQ(ParseBytes("1.5GiB", "--memory"), uint64_t{3} << 29);

@@ -95,9 +95,12 @@ NamedInputs ReadNamedInputs(const ModelOptions& model, const InputOptions& input
         fmt::format("{} is a package: {} starts from an ONNX file", path, verb),
         "'whimbrel gate DIR' judges what was migrated, 'whimbrel run' and 'bench' take packages");
   }
-  const std::unique_ptr<Session> session = Session::Open(model.model, model.ToSessionOptions());
+  const std::unique_ptr<Session> session =
+      Session::Open(model.model, model.ToSessionOptions(verb == "migrate" ? "--to" : "--device"));
   ModelInputs read = ReadInputs(options, model.shapes, *session, out);
   NamedInputs named;
+  named.assumed = read.assumed;
+  named.seeded_integers = read.seeded_integers;
   for (size_t i = 0; i < read.tensors.size(); ++i)
     named.tensors.emplace_back(session->inputs()[i].name, std::move(read.tensors[i]));
   std::vector<std::string> parts = options.inputs;

@@ -34,7 +34,9 @@ struct LimitOptions {
 
 struct NamedInputs {
   std::vector<std::pair<std::string, Tensor>> tensors;  // every input of the model, in graph order
-  std::string text;  // "x=page.jpg (mean=127.5,...); y filled with seed 1"
+  std::string text;                          // "x=page.jpg (mean=127.5,...); y filled with seed 1"
+  std::vector<std::string> assumed;          // as in ModelInputs
+  std::vector<std::string> seeded_integers;  // as in ModelInputs
 };
 
 // Opens the model, reads its inputs and closes it again. Missing inputs are filled with --seed, 1

@@ -152,7 +152,8 @@ Tensor ReadInput(const std::string& path, const TensorSpec& spec, const std::str
         fmt::format("nothing is cast in silence: save the array as {}", DTypeName(spec.dtype)));
   }
   if (const std::string misfit = Misfit(spec, tensor.shape()); !misfit.empty()) {
-    throw Error(Code::kInvalidArgument, fmt::format("{} by {}", misfit, path), "");
+    throw Error(Code::kInvalidArgument, fmt::format("{} by {}", misfit, path),
+                "save the array in the input's own shape");
   }
   return tensor.layout() == Layout::kPlain ? tensor : CopyPlain(tensor);
 }
@@ -271,6 +272,8 @@ void FillMissing(const InputOptions& options, const Session& session,
     inputs.tensors[i] =
         SeededTensor(specs[i].dtype, *known.shapes[i], static_cast<uint64_t>(options.seed), i);
     inputs.seeded.push_back(specs[i].name);
+    if (specs[i].dtype == DType::kInt32 || specs[i].dtype == DType::kInt64)
+      inputs.seeded_integers.push_back(specs[i].name);
   }
 }
 
@@ -302,7 +305,7 @@ void ModelOptions::Visit(ConfigVisitor& v) {
       fusion_switch_file);
 }
 
-SessionOptions ModelOptions::ToSessionOptions() const {
+SessionOptions ModelOptions::ToSessionOptions(std::string_view device_flag) const {
   SessionOptions options;
   options.device = device;
   options.threads = static_cast<int>(threads);
@@ -311,7 +314,7 @@ SessionOptions ModelOptions::ToSessionOptions() const {
   } catch (const Error& e) {
     // A name that no device has is wrong use here, whatever a lookup by name is elsewhere.
     if (e.code() != Code::kNotFound) throw;
-    throw Error(Code::kInvalidArgument, fmt::format("--device: {}", e.what()), e.hint());
+    throw Error(Code::kInvalidArgument, fmt::format("{}: {}", device_flag, e.what()), e.hint());
   }
   if (!fusion_switch_file.empty()) options.switches = FusionSwitches::FromFile(fusion_switch_file);
   return options;
@@ -377,7 +380,8 @@ std::vector<InputShape> ParseInputShapes(const std::vector<std::string>& texts,
       throw Error(Code::kInvalidArgument, fmt::format("--shape {}: {}", name, e.what()), e.hint());
     }
     if (const std::string misfit = Misfit(spec, shape); !misfit.empty()) {
-      throw Error(Code::kInvalidArgument, fmt::format("--shape: {}", misfit), "");
+      throw Error(Code::kInvalidArgument, fmt::format("--shape: {}", misfit),
+                  fmt::format("write --shape {}:DIMS with the dims that the model fixes", name));
     }
     shapes.push_back({name, shape});
   }
@@ -403,7 +407,11 @@ ModelInputs ReadInputs(const InputOptions& options, const std::vector<std::strin
       throw Error(Code::kInvalidArgument, fmt::format("--input: '{}' is given twice", name),
                   "give it once");
     }
-    Tensor tensor = ReadInput(path, specs[index], options.image, out);
+    TensorSpec spec = specs[index];
+    // A picture takes the height and width that --shape gives.
+    if (known.shapes[index] && KindOf(path) == FileKind::kImage && spec.dims)
+      spec.dims->assign(known.shapes[index]->dims().begin(), known.shapes[index]->dims().end());
+    Tensor tensor = ReadInput(path, spec, options.image, out);
     if (known.shapes[index] && !(*known.shapes[index] == tensor.shape())) {
       throw Error(Code::kInvalidArgument,
                   fmt::format("input '{}': --shape says {}, {} holds {}", name,
@@ -429,6 +437,20 @@ Error ExplainAssumed(const Error& error, const std::vector<std::string>& assumed
       Code::kInvalidArgument, error.what(),
       fmt::format("these dims were assumed, --shape NAME:DIMS sets them: {}{}{}",
                   fmt::join(assumed, "; "), error.hint().empty() ? "" : "; ", error.hint()));
+}
+
+Error ExplainMadeUp(const Error& error, const std::vector<std::string>& assumed,
+                    const std::vector<std::string>& seeded_integers) {
+  const bool about_values =
+      error.code() == Code::kInvalidData || error.code() == Code::kInvalidArgument;
+  // "cannot open", "cannot make the folder": base/file.h.
+  if (!about_values || std::string_view(error.what()).starts_with("cannot ")) return error;
+  const Error explained = ExplainAssumed(error, assumed);
+  if (seeded_integers.empty()) return explained;
+  return Error(explained.code(), explained.what(),
+               fmt::format("made-up integers are 0 to 9, --input NAME=FILE gives real ones: {}{}{}",
+                           fmt::join(seeded_integers, ", "), explained.hint().empty() ? "" : "; ",
+                           explained.hint()));
 }
 
 Tensor SeededTensor(DType dtype, const Shape& shape, uint64_t seed, size_t index) {
@@ -468,7 +490,8 @@ Tensor ReadTensorFile(const std::string& path) {
       return ReadTensorProtoFile(path);
     case FileKind::kImage:
       throw Error(Code::kInvalidArgument,
-                  fmt::format("{} is a picture where an array is expected", path), "");
+                  fmt::format("{} is a picture where an array is expected", path),
+                  "give a .npy or .pb file");
     case FileKind::kUnknown:
       break;
   }

@@ -24,7 +24,8 @@ struct ModelOptions {
   std::string fusion_switch_file;
 
   void Visit(ConfigVisitor& visitor);
-  SessionOptions ToSessionOptions() const;  // reads the switch file
+  // Reads the switch file. `device_flag`: what errors call the option.
+  SessionOptions ToSessionOptions(std::string_view device_flag = "--device") const;
 };
 
 // --input, --image, --seed.
@@ -52,7 +53,8 @@ struct ModelInputs {
   std::vector<Tensor> tensors;  // host, plain, in graph input order
   std::vector<std::string>
       assumed;  // "x: dim 0 (N) = 1": open dims of seeded inputs that nobody named
-  std::vector<std::string> seeded;  // names of the inputs that --seed filled
+  std::vector<std::string> seeded;           // names of the inputs that --seed filled
+  std::vector<std::string> seeded_integers;  // those of them that may be indices or sizes
 };
 
 // Reads what --input names and fills the rest from --seed; tells on `out` which image options were
@@ -66,6 +68,21 @@ ModelInputs ReadInputs(const InputOptions& options, const std::vector<std::strin
 // `error` of compiling for these shapes. When dims were assumed they are the likely cause: wrong
 // use, with that hint.
 Error ExplainAssumed(const Error& error, const std::vector<std::string>& assumed);
+
+// `error` of working on these inputs: ExplainAssumed, and integers of --seed are named as a likely
+// cause (a Gather's index 9 of 4). Errors of files stay as they are.
+Error ExplainMadeUp(const Error& error, const std::vector<std::string>& assumed,
+                    const std::vector<std::string>& seeded_integers);
+
+// What `work` gives; its errors go through ExplainMadeUp. `inputs`: ModelInputs or NamedInputs.
+template <typename Inputs, typename Work>
+auto WithMadeUpExplained(const Inputs& inputs, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw ExplainMadeUp(e, inputs.assumed, inputs.seeded_integers);
+  }
+}
 
 // Values of --seed: floats uniform in [-1, 1), integers 0..9, bools 0 or 1. `index`: the input's
 // place in the graph, so that each input has values of its own whichever others are given.

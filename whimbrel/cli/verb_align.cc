@@ -44,7 +44,9 @@ int RunAlign(const AlignVerbOptions& options, Output& out) {
   };
   std::vector<Tensor> tensors;
   for (const auto& [name, tensor] : inputs.tensors) tensors.push_back(tensor);
-  AlignResult result = Align(ImportOnnx(ResolveModelPath(options.model.model)), tensors, align);
+  AlignResult result = WithMadeUpExplained(inputs, [&] {
+    return Align(ImportOnnx(ResolveModelPath(options.model.model)), tensors, align);
+  });
   result.inputs = inputs.text;
   if (out.json()) {
     out.Result(ToJson(result));

@@ -134,7 +134,7 @@ class Runner {
     const ModelInputs inputs = ReadInputs(input_options_, shapes, *session_, out_);
     std::vector<Shape> dims;
     for (const Tensor& tensor : inputs.tensors) dims.push_back(tensor.shape());
-    Executable& executable = session_->Prepare(dims);
+    Executable* executable = WithMadeUpExplained(inputs, [&] { return &session_->Prepare(dims); });
     BenchOptions bench;
     bench.seconds = options_.seconds;
     bench.warmup = options_.warmup;
@@ -144,7 +144,9 @@ class Runner {
                     100);
     };
     assumed_ = inputs.assumed;
-    return Bench(executable, session_->stream(), threads_, inputs.tensors, bench);
+    return WithMadeUpExplained(inputs, [&] {
+      return Bench(*executable, session_->stream(), threads_, inputs.tensors, bench);
+    });
   }
 
   std::vector<SweepPoint> Sweep() {

@@ -108,7 +108,7 @@ int RunMigrate(const MigrateVerbOptions& options, Output& out) {
   migrate.restart = options.restart;
   migrate.command = CommandLine(options);
   migrate.progress = StageTeller(out);
-  const MigrateResult result = Migrate(migrate);
+  const MigrateResult result = WithMadeUpExplained(inputs, [&] { return Migrate(migrate); });
   if (out.json()) {
     out.Result(ToJson(result));
   } else {

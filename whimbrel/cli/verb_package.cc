@@ -40,9 +40,11 @@ int RunPackage(const PackageVerbOptions& options, Output& out) {
   request.threads = static_cast<int>(options.model.threads);
   request.fusion_switch_file = options.model.fusion_switch_file;
   request.tolerance = options.tolerance.ToTolerance();
-  request.inputs = ReadNamedInputs(options.model, options.inputs, "package", out).tensors;
+  const NamedInputs inputs = ReadNamedInputs(options.model, options.inputs, "package", out);
+  request.inputs = inputs.tensors;
   request.progress = StageTeller(out);
-  const PackageOutcome outcome = MakePackage(request, options.output);
+  const PackageOutcome outcome =
+      WithMadeUpExplained(inputs, [&] { return MakePackage(request, options.output); });
   if (out.json()) {
     out.Result({{"file", outcome.file},
                 {"sha256", outcome.sha256},

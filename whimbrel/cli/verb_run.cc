@@ -122,15 +122,11 @@ int RunModel(const RunOptions& options, Output& out) {
 
   std::vector<Shape> shapes;
   for (const Tensor& tensor : inputs.tensors) shapes.push_back(tensor.shape());
-  Executable& executable = [&]() -> Executable& {
-    try {
-      return session->Prepare(shapes);
-    } catch (const Error& e) {
-      throw ExplainAssumed(e, inputs.assumed);
-    }
-  }();
+  const Executable* executable =
+      WithMadeUpExplained(inputs, [&] { return &session->Prepare(shapes); });
   const CopyStats before = session->device().copies();
-  const std::vector<Tensor> results = session->Run(inputs.tensors);
+  const std::vector<Tensor> results =
+      WithMadeUpExplained(inputs, [&] { return session->Run(inputs.tensors); });
   const CopyStats after = session->device().copies();
 
   std::vector<WrittenOutput> outputs;
@@ -142,13 +138,13 @@ int RunModel(const RunOptions& options, Output& out) {
     }
     outputs.push_back(std::move(output));
   }
-  for (const std::string& line : executable.advice()) out.Talk("advice: " + line);
+  for (const std::string& line : executable->advice()) out.Talk("advice: " + line);
   if (out.json()) {
     out.Result({{"model", options.model.model},
                 {"device", session->device().info().name},
                 {"outputs", OutputsJson(outputs)},
                 {"copies", CopiesJson(before, after)},
-                {"advice", executable.advice()},
+                {"advice", executable->advice()},
                 {"assumed", inputs.assumed},
                 {"seeded", inputs.seeded}});
   } else {
