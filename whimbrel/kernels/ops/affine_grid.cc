@@ -71,16 +71,16 @@ double Position(int64_t i, int64_t count, bool align_corners) {
 void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
   const RunIntegers size = ReadIntegers(call, "size", 1);
   const int spatial = size.count - 2;
-  std::array<int64_t, kMaxRank> dims{};
-  dims[0] = size[0];
-  for (int d = 0; d < spatial; ++d) dims[static_cast<size_t>(d) + 1] = size[d + 2];
-  dims[static_cast<size_t>(spatial) + 1] = spatial;
   const Shape& theta = call.x(0).shape();
   if (size[0] != theta[0] || (spatial != 2 && spatial != 3) || theta[1] != spatial) {
     throw Error(Code::kInvalidData,
                 fmt::format("AffineGrid: size of {} values with batch {} for theta {}", size.count,
                             size[0], ToString(theta)));
   }
+  std::array<int64_t, kMaxRank> dims{};
+  dims[0] = size[0];
+  for (int d = 0; d < spatial; ++d) dims[static_cast<size_t>(d) + 1] = size[d + 2];
+  dims[static_cast<size_t>(spatial) + 1] = spatial;
   const Shape out(std::span<const int64_t>(dims.data(), static_cast<size_t>(spatial) + 2));
   call.ResizeOutput(0, call.x(0).dtype(), out);
   if (out.elements() == 0) return;

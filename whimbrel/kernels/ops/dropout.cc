@@ -7,7 +7,8 @@
 //      seed           int, from 12; not used
 // out  output         like data
 //      mask           shape of data, optional; type of data before 10, then bool
-// Source: ONNX operator Dropout (7, 10, 12, 13, 22).
+// Before 12 ONNX does not say what the mask holds then; ONNX Runtime gives zeros, here it is ones
+// as from 12 on. Source: ONNX operator Dropout (7, 10, 12, 13, 22).
 
 #include "whimbrel/kernels/ops/elementwise.h"
 #include "whimbrel/kernels/ops/move.h"

@@ -63,10 +63,10 @@ size_t Workspace(const OpCall& call) {
 
 struct Groups {
   int64_t count = 0;
-  int64_t* order;  // slices, sorted; of equal ones the first occurrence leads
-  int64_t* group;  // of each slice
-  int64_t* first;  // of each group: its first slice
-  int64_t* place;  // of each group: where it stands in Y
+  int64_t* order = nullptr;  // slices, sorted; of equal ones the first occurrence leads
+  int64_t* group = nullptr;  // of each slice
+  int64_t* first = nullptr;  // of each group: its first slice
+  int64_t* place = nullptr;  // of each group: where it stands in Y
 };
 
 template <typename T>
