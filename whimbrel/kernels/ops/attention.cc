@@ -25,6 +25,7 @@
 
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/elementwise.h"
 
 namespace whimbrel {
@@ -61,10 +62,6 @@ void CheckAttributes(const InferContext& c) {
   if (!(softcap >= 0)) c.Fail(fmt::format("softcap must not be negative, is {}", softcap));
 }
 
-bool Differ(const Dim& a, const Dim& b) {
-  return a.known() && b.known() && a.value() != b.value();
-}
-
 // One of Q, K and V as [batch, heads, len, size].
 Dims FourDims(const InferContext& c, size_t input, std::string_view heads_name) {
   const auto& dims = c.in(input).dims;
@@ -81,17 +78,6 @@ Dims FourDims(const InferContext& c, size_t input, std::string_view heads_name) 
                        ToString(*dims), heads));
   }
   return {(*dims)[0], heads, (*dims)[1], FloorDiv(packed, Dim(heads))};
-}
-
-void CheckLike(const InferContext& c, size_t input, const Dims& want) {
-  if (!c.has(input) || !c.in(input).dims) return;
-  const Dims& have = *c.in(input).dims;
-  bool fits = have.size() == want.size();
-  for (size_t i = 0; fits && i < want.size(); ++i) fits = !Differ(have[i], want[i]);
-  if (!fits) {
-    c.Fail(fmt::format("{} must be {}, is {}", c.schema().inputs[input].name, ToString(want),
-                       ToString(have)));
-  }
 }
 
 void CheckMask(const InferContext& c, const Dims& scores) {
@@ -134,10 +120,10 @@ void Infer(InferContext& c) {
   if (c.has(kPastKey)) {
     const auto& key = c.in(kPastKey).dims;
     past = key && key->size() == 4 ? (*key)[2] : Dim();
-    CheckLike(c, kPastKey, {k[0], k[1], past, k[3]});
-    CheckLike(c, kPastValue, {k[0], k[1], past, v[3]});
+    CheckDims(c, kPastKey, {k[0], k[1], past, k[3]});
+    CheckDims(c, kPastValue, {k[0], k[1], past, v[3]});
   }
-  CheckLike(c, kLengths, {q[0]});
+  CheckDims(c, kLengths, {q[0]});
   const Dim total = c.has(kPastKey) ? past + k[2] : k[2];
   const Dims scores{q[0], q[1], q[2], total};
   CheckMask(c, scores);

@@ -27,7 +27,7 @@ constexpr TypeMask kFloat32 = TypeBit(DType::kFloat);
 // One for each direction, or one for each gate row of each.
 void CheckScales(const InferContext& c, size_t input, const Dim& dirs, const Dim& rows) {
   if (!c.in(input).dims) return;
-  CheckRnnDims(c, input, c.in(input).rank() == 1 ? Dims{dirs} : Dims{dirs, rows});
+  CheckDims(c, input, c.in(input).rank() == 1 ? Dims{dirs} : Dims{dirs, rows});
 }
 
 void Infer(InferContext& c) {
@@ -53,13 +53,13 @@ void Infer(InferContext& c) {
     c.Fail(fmt::format("hidden_size is {}, R has {}", named, hidden.value()));
   const Dim rows = hidden * Dim(4);
   const Dims state{dirs, batch, hidden};
-  CheckRnnDims(c, kRnnW, {dirs, input, rows});
-  CheckRnnDims(c, kRnnR, {dirs, hidden, rows});
-  CheckRnnDims(c, kRnnB, {dirs, rows * Dim(2)});
-  CheckRnnDims(c, kRnnLengths, {batch});
-  CheckRnnDims(c, kRnnH, state);
-  CheckRnnDims(c, kLstmC, state);
-  CheckRnnDims(c, kLstmPeepholes, {dirs, hidden * Dim(3)});
+  CheckDims(c, kRnnW, {dirs, input, rows});
+  CheckDims(c, kRnnR, {dirs, hidden, rows});
+  CheckDims(c, kRnnB, {dirs, rows * Dim(2)});
+  CheckDims(c, kRnnLengths, {batch});
+  CheckDims(c, kRnnH, state);
+  CheckDims(c, kLstmC, state);
+  CheckDims(c, kLstmPeepholes, {dirs, hidden * Dim(3)});
   for (size_t i : {size_t{kWScale}, size_t{kWZero}, size_t{kRScale}, size_t{kRZero}})
     CheckScales(c, i, dirs, rows);
   c.SetOut(0, DType::kFloat, Dims{seq, dirs, batch, hidden});

@@ -28,7 +28,7 @@ void Infer(InferContext& c) {
     }
   }
   for (size_t i : {size_t{1}, size_t{2}})
-    CheckChannelParameter(c, i, c.schema().since < 21 ? Dim(groups) : channels);
+    CheckDims(c, i, {c.schema().since < 21 ? Dim(groups) : channels});
   InferLikeFirst(c);
 }
 

@@ -16,7 +16,7 @@ void Infer(InferContext& c) {
   if (c.in(0).dims) {
     const Dims& x = *c.in(0).dims;
     if (x.size() < 2) c.Fail("data " + ToString(x) + " needs a batch and a channel axis");
-    for (size_t i : {size_t{1}, size_t{2}}) CheckChannelParameter(c, i, x[1]);
+    for (size_t i : {size_t{1}, size_t{2}}) CheckDims(c, i, {x[1]});
   }
   InferLikeFirst(c);
 }

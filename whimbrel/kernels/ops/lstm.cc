@@ -25,8 +25,8 @@ constexpr int kGates = 4;
 
 void Infer(InferContext& c) {
   const RnnShapes shapes = InferRnn(c, kGates, kLstmFunctions);
-  CheckRnnDims(c, kLstmC, shapes.state);
-  CheckRnnDims(c, kLstmPeepholes, {shapes.dirs, shapes.hidden * Dim(3)});
+  CheckDims(c, kLstmC, shapes.state);
+  CheckDims(c, kLstmPeepholes, {shapes.dirs, shapes.hidden * Dim(3)});
   c.SetOut(2, c.in(kRnnX).dtype, shapes.state);
 }
 

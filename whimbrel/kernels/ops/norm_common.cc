@@ -28,14 +28,6 @@ void CheckRowParameter(const InferContext& c, size_t i, const Dims& x, int axis)
   }
 }
 
-void CheckChannelParameter(const InferContext& c, size_t i, const Dim& channels) {
-  if (!c.has(i) || !c.in(i).dims) return;
-  const Dims& p = *c.in(i).dims;
-  if (p.size() == 1 && (!p[0].known() || !channels.known() || p[0].Is(channels.value()))) return;
-  c.Fail(fmt::format("{} must be [{}], is {}", c.schema().inputs[i].name, ToString(channels),
-                     ToString(p)));
-}
-
 Cost NormCost(const OpCall& call) {
   Cost cost = DefaultCost(call);
   cost.flops = 8 * static_cast<double>(call.x(0).elements());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/elementwise.h"
 
 namespace whimbrel {
@@ -35,8 +36,6 @@ RowMoments MomentsOf(int64_t length, double epsilon, bool centred, F at) {
 Dims RowStatistic(const Dims& x, int axis);
 // Fails unless input `i` broadcasts to dims [axis, rank) of x, one row.
 void CheckRowParameter(const InferContext& c, size_t i, const Dims& x, int axis);
-// Fails when the dims are known to differ from [channels].
-void CheckChannelParameter(const InferContext& c, size_t i, const Dim& channels);
 
 // Rows of channel groups: y = (x - mean) * inverse * scale[c] + bias[c] with the moments of each
 // group of each batch entry. `parameter(channel)` gives the index of scale and bias.

@@ -4,12 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
+
 namespace whimbrel {
 namespace {
-
-bool Equal(const Dim& a, const Dim& b) {
-  return !a.known() || !b.known() || a.Is(b.value());
-}
 
 bool OneElementDims(const Dims& dims) {
   for (const Dim& d : dims) {
@@ -29,7 +27,7 @@ void CheckBlocked(const InferContext& c, const Dims& x, const Dims& scale, int64
       NormalizeAxis(c.attrs().Int("axis", 1), static_cast<int>(x.size()), c.schema().name));
   bool fits = scale.size() == x.size();
   for (size_t i = 0; fits && i < x.size(); ++i) {
-    fits = Equal(scale[i], i == axis ? CeilDiv(x[i], Dim(block)) : x[i]);
+    fits = !Differ(scale[i], i == axis ? CeilDiv(x[i], Dim(block)) : x[i]);
   }
   if (!fits) {
     c.Fail(fmt::format("scales {} do not fit data {} with blocks of {} along axis {}",
@@ -43,7 +41,7 @@ void CheckPerAxis(const InferContext& c, const Dims& x, const Dim& scales) {
   // The default axis 1 does not exist in a vector, whose only axis is meant.
   const auto axis = static_cast<size_t>(
       rank == 1 ? 0 : NormalizeAxis(c.attrs().Int("axis", 1), rank, c.schema().name));
-  if (!Equal(scales, x[axis])) {
+  if (Differ(scales, x[axis])) {
     c.Fail(
         fmt::format("{} scales do not fit axis {} of data {}", ToString(scales), axis, ToString(x)),
         "one scale, or one for each element of the axis");
@@ -61,7 +59,7 @@ void InferScales(const InferContext& c) {
     bool fits = OneElementDims(scale) && OneElementDims(zero);
     if (!fits) {
       fits = scale.size() == zero.size();
-      for (size_t i = 0; fits && i < zero.size(); ++i) fits = Equal(scale[i], zero[i]);
+      for (size_t i = 0; fits && i < zero.size(); ++i) fits = !Differ(scale[i], zero[i]);
     }
     if (!fits) {
       c.Fail("zero points " + ToString(zero) + " and scales " + ToString(scale) +
@@ -138,12 +136,12 @@ void InferLineParameter(const InferContext& c, size_t i, size_t operand, bool ro
   if (OneElementDims(have) || matrix.empty()) return;
   // a vector operand is one row of A, or one column of B
   const Dim lines = matrix.size() == 1 ? Dim(1) : matrix[matrix.size() - (rows ? 2 : 1)];
-  bool fits = have.size() == 1 && Equal(have[0], lines);
+  bool fits = have.size() == 1 && !Differ(have[0], lines);
   if (have.size() == matrix.size() && have.size() > 1) {
     fits = true;
     for (size_t d = 0; d < have.size(); ++d) {
       const bool summed = d == matrix.size() - (rows ? 1 : 2);
-      fits = fits && Equal(have[d], summed ? Dim(1) : matrix[d]);
+      fits = fits && !Differ(have[d], summed ? Dim(1) : matrix[d]);
     }
   }
   if (!fits) {

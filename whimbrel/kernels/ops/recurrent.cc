@@ -15,19 +15,6 @@ RnnDirection ReadRnnDirection(std::string_view op, const Attributes& attributes)
               "it is forward, reverse or bidirectional");
 }
 
-void CheckRnnDims(const InferContext& c, size_t input, const Dims& want) {
-  if (!c.has(input) || !c.in(input).dims) return;
-  const Dims& have = *c.in(input).dims;
-  bool fits = have.size() == want.size();
-  for (size_t i = 0; fits && i < want.size(); ++i) {
-    fits = !have[i].known() || !want[i].known() || have[i].Is(want[i].value());
-  }
-  if (!fits) {
-    c.Fail(fmt::format("{} must be {}, is {}", c.schema().inputs[input].name, ToString(want),
-                       ToString(have)));
-  }
-}
-
 namespace {
 
 Dim HiddenSize(const InferContext& c) {
@@ -64,11 +51,11 @@ RnnShapes InferRnn(InferContext& c, int gates, std::span<const RnnFunction> func
   }
   RnnShapes shapes{dirs, hidden,
                    layout == 1 ? Dims{batch, dirs, hidden} : Dims{dirs, batch, hidden}};
-  CheckRnnDims(c, kRnnW, {dirs, rows, input});
-  CheckRnnDims(c, kRnnR, {dirs, rows, hidden});
-  CheckRnnDims(c, kRnnB, {dirs, rows * Dim(2)});
-  CheckRnnDims(c, kRnnLengths, {batch});
-  CheckRnnDims(c, kRnnH, shapes.state);
+  CheckDims(c, kRnnW, {dirs, rows, input});
+  CheckDims(c, kRnnR, {dirs, rows, hidden});
+  CheckDims(c, kRnnB, {dirs, rows * Dim(2)});
+  CheckDims(c, kRnnLengths, {batch});
+  CheckDims(c, kRnnH, shapes.state);
   const DType type = c.in(kRnnX).dtype;
   c.SetOut(0, type, layout == 1 ? Dims{batch, seq, dirs, hidden} : Dims{seq, dirs, batch, hidden});
   c.SetOut(1, type, shapes.state);

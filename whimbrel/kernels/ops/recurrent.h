@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/rnn_activation.h"
 #include "whimbrel/kernels/ops/widen.h"
 
@@ -49,8 +50,6 @@ struct RnnShapes {
   Dims state;  // of Y_h
 };
 RnnShapes InferRnn(InferContext& c, int gates, std::span<const RnnFunction> functions);
-// Fails when a present input has other dims.
-void CheckRnnDims(const InferContext& c, size_t input, const Dims& want);
 
 // Steps of batch entry `entry`.
 int64_t RnnSteps(const OpCall& call, const RnnSizes& s, int64_t entry);

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/elementwise.h"
 
 namespace whimbrel {
@@ -41,18 +42,6 @@ int64_t ReadRotated(std::string_view op, const Attributes& attributes, int64_t h
                             rotated, head_size));
   }
   return rotated;
-}
-
-void CheckDims(const InferContext& c, size_t input, const Dims& want) {
-  if (!c.has(input) || !c.in(input).dims) return;
-  const Dims& have = *c.in(input).dims;
-  bool fits = have.size() == want.size();
-  for (size_t i = 0; fits && i < want.size(); ++i)
-    fits = !have[i].known() || !want[i].known() || have[i].Is(want[i].value());
-  if (!fits) {
-    c.Fail(fmt::format("{} must be {}, is {}", c.schema().inputs[input].name, ToString(want),
-                       ToString(have)));
-  }
 }
 
 void Infer(InferContext& c) {

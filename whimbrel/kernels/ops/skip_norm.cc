@@ -29,8 +29,7 @@ void Infer(InferContext& c) {
     const Dims& x = *c.in(0).dims;
     if (x.size() != 2 && x.size() != 3) c.Fail("input must have rank 2 or 3, is " + ToString(x));
     CheckSkip(c, x);
-    for (size_t i = kGamma; i < c.schema().inputs.size(); ++i)
-      CheckChannelParameter(c, i, x.back());
+    for (size_t i = kGamma; i < c.schema().inputs.size(); ++i) CheckDims(c, i, {x.back()});
     statistic = RowStatistic(x, static_cast<int>(x.size()) - 1);
   }
   InferLikeFirst(c);

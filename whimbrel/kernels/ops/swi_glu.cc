@@ -5,6 +5,7 @@
 // out  Y      like A
 // Source: ONNX operator SwiGLU (28); Shazeer 2020.
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/elementwise.h"
 
 namespace whimbrel {
@@ -12,13 +13,7 @@ namespace {
 
 void Infer(InferContext& c) {
   InferLikeFirst(c);
-  if (!c.in(0).dims || !c.in(1).dims) return;
-  const Dims& a = *c.in(0).dims;
-  const Dims& b = *c.in(1).dims;
-  bool same = a.size() == b.size();
-  for (size_t i = 0; same && i < a.size(); ++i)
-    same = !a[i].known() || !b[i].known() || a[i].Is(b[i].value());
-  if (!same) c.Fail("A " + ToString(a) + " and B " + ToString(b) + " must have one shape");
+  if (c.in(0).dims) CheckDims(c, 1, *c.in(0).dims);
 }
 
 Cost GateCost(const OpCall& call) {
