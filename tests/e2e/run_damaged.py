@@ -62,6 +62,10 @@ def special():
     yield "huge-length", b"\x08\x08\x3a" + varint(10 << 30) + b"x" * 64
     yield "huge-fill", model(field(5, b"\x08\x02\x10\x07" + field(8, b"s") + field(9, (1 << 20).to_bytes(8, "little") * 2)) +
                              node(b"ConstantOfShape", [b"s"], [b"y"]) + output)
+    # A few KB that would fold to 50 GB, each constant within any limit of its own.
+    size = field(5, b"\x08\x01\x10\x07" + field(8, b"s") + field(9, (1 << 26).to_bytes(8, "little")))
+    names = [b"y%d" % i for i in range(200)]
+    yield "many-fills", model(size + b"".join(node(b"ConstantOfShape", [b"s"], [n]) + field(12, field(1, n)) for n in names))
     external = field(13, field(1, b"location") + field(2, b"../../../etc/passwd"))
     yield "escape", model(field(5, tensor([4]) + external + b"\x70\x01") + node(b"Relu", [b"w"], [b"y"]) + output)
     yield "unknown", model(node(b"Frobnicate", [], [b"y"], field(7, b"com.example")) + output)

@@ -97,6 +97,26 @@ TEST(Specialize, FoldingHasALimit) {
   EXPECT_THAT(OpsOf(g), ElementsAre("ConstantOfShape", "ReduceMax", "Add"));
 }
 
+TEST(Specialize, ManyConstantsShareTheLimit) {
+  ModelBuilder m;
+  m.Input("x", {"1"}).Ints("s", {100000000});
+  for (int i = 0; i < 8; ++i) {
+    const std::string n = std::to_string(i);
+    m.Node("ConstantOfShape", {"s"}, {"f" + n}).Output("f" + n);
+  }
+  m.Node("Relu", {"x"}, {"y"}).Output("y");
+  const Graph g = Compiled(m.Import());  // 8 x 400 MB: two fit
+  EXPECT_EQ(OpsOf(g).size(), 7u);
+}
+
+TEST(Specialize, FoldingHasALimitOfWork) {
+  ModelBuilder m;
+  m.Input("x", {"1"}).Ints("s", {1000, 1000}).Node("ConstantOfShape", {"s"}, {"a"});
+  m.Node("MatMul", {"a", "a"}, {"b"}).Node("ReduceMax", {"b"}, {"r"});  // 2e9 FLOPs
+  m.Node("Add", {"r", "x"}, {"y"}).Output("y");
+  EXPECT_THAT(OpsOf(Compiled(m.Import())), ElementsAre("MatMul", "ReduceMax", "Add"));
+}
+
 // cond comes from the rank or a dim of x: decided once the shape is.
 ModelBuilder Decided(const onnx::GraphProto& then_branch, const onnx::GraphProto& else_branch) {
   ModelBuilder m;

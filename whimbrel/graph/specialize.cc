@@ -13,7 +13,22 @@
 namespace whimbrel {
 namespace {
 
-constexpr double kMaxConstantBytes = 1024.0 * 1024.0 * 1024.0;
+// What folding may still make and compute in one graph, branches included. A file of 5 KB can ask
+// for 200 constants of 256 MiB or for 100 products of 1500 x 1500; what is over is left to the run.
+// The base is for made-up values (Expand, ConstantOfShape), the rest lets big files fold theirs.
+struct FoldBudget {
+  double bytes = 1024.0 * 1024.0 * 1024.0;
+  // FLOPs or elements read and written. The reference kernels do 50e6 to 4e9 of them a second.
+  double work = 1e9;
+
+  explicit FoldBudget(const Graph& graph) {
+    for (const Value& value : graph.values) {
+      if (!value.info.constant) continue;
+      bytes += 2 * static_cast<double>(value.info.constant->bytes());
+      work += static_cast<double>(value.info.constant->bytes());
+    }
+  }
+};
 
 // A full integer value that inference knows, as a tensor.
 std::optional<Tensor> TensorOfElements(const ValueInfo& info) {
@@ -31,16 +46,42 @@ std::optional<Tensor> TensorOfElements(const ValueInfo& info) {
   return tensor;
 }
 
-bool SmallEnough(const ValueInfo& info) {
-  if (!info.static_shape()) return false;
-  double bytes = static_cast<double>(ItemSize(info.dtype));
-  for (const Dim& d : *info.dims) bytes *= static_cast<double>(d.value());
-  return bytes <= kMaxConstantBytes;
+double ElementsOf(const ValueInfo& info) {
+  double elements = 1;
+  for (const Dim& d : *info.dims) elements *= static_cast<double>(d.value());
+  return elements;
+}
+
+// Of a call whose output shapes are known, in the unit of FoldBudget::work.
+double WorkOf(const Node& node, const std::vector<Tensor>& inputs,
+              const std::vector<ValueInfo>& inferred) {
+  std::vector<const Tensor*> in;
+  double elements = 0;
+  for (const Tensor& tensor : inputs) {
+    in.push_back(tensor.defined() ? &tensor : nullptr);
+    if (tensor.defined()) elements += static_cast<double>(tensor.elements());
+  }
+  std::vector<Tensor> described(inferred.size());
+  std::vector<Tensor*> out(inferred.size(), nullptr);
+  for (size_t i = 0; i < inferred.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    if (!inferred[i].static_shape() || inferred[i].dtype == DType::kUndefined) return elements;
+    elements += ElementsOf(inferred[i]);
+    described[i] = Tensor::Described(inferred[i].dtype, ToShape(*inferred[i].dims));
+    out[i] = &described[i];
+  }
+  const OpCall call{.schema = node.schema,
+                    .attributes = &node.attributes,
+                    .opset = node.opset,
+                    .in = in,
+                    .out = out,
+                    .constant_inputs = ~uint64_t{0}};
+  return std::max(elements, CostOf(call).flops);
 }
 
 class Folder {
  public:
-  explicit Folder(Graph& graph) : graph_(graph) {}
+  Folder(Graph& graph, FoldBudget& budget) : graph_(graph), budget_(budget) {}
 
   void Run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
@@ -77,7 +118,7 @@ class Folder {
     branch.outer = std::move(outer);
     inner.captures = std::move(captures);
     try {
-      Folder(inner).Run();
+      Folder(inner, budget_).Run();
     } catch (const Error& e) {
       branch.refused = e.what();
       Empty(branch);
@@ -181,13 +222,18 @@ class Folder {
         return false;
       }
     }
+    if (Registry::Get().Reference(node.domain, node.op) == nullptr) return false;
     std::vector<ValueInfo> inferred;
+    double bytes = 0;
     for (ValueId id : node.outputs) {
       inferred.push_back(id == kNoValue ? ValueInfo{} : graph_.value(id).info);
-      if (id != kNoValue && inferred.back().static_shape() && !SmallEnough(inferred.back()))
-        return false;
+      if (id != kNoValue && inferred.back().static_shape())
+        bytes += ElementsOf(inferred.back()) * static_cast<double>(ItemSize(inferred.back().dtype));
     }
-    if (Registry::Get().Reference(node.domain, node.op) == nullptr) return false;
+    if (bytes > budget_.bytes) return false;  // before WorkOf, which needs a shape that can be
+    const double work = WorkOf(node, inputs, inferred);
+    if (work > budget_.work) return false;
+    budget_.work -= work;
     std::vector<Tensor> outputs;
     try {
       outputs = EvaluateReference({.schema = node.schema,
@@ -207,12 +253,14 @@ class Folder {
       info = {};
       info.dtype = outputs[i].dtype();
       info.dims = ToDims(outputs[i].shape());
+      budget_.bytes -= static_cast<double>(outputs[i].bytes());
       info.constant = std::make_shared<const Tensor>(std::move(outputs[i]));
     }
     return true;
   }
 
   Graph& graph_;
+  FoldBudget& budget_;
 };
 
 }  // namespace
@@ -291,7 +339,8 @@ std::vector<std::string> BindOpenDimsToOne(Graph& graph) {
 }
 
 void SpecializeGraph(Graph& graph) {
-  Folder(graph).Run();
+  FoldBudget budget(graph);
+  Folder(graph, budget).Run();
   RemoveUnused(graph);
   VerifyGraph(graph, "specialize");
 }

@@ -27,7 +27,8 @@ std::vector<std::string> BindOpenDimsToOne(Graph& graph);
 // In one walk: infers, computes nodes whose inputs are all constant with the reference kernels,
 // turns integer values that inference knows completely (Shape of a known shape) into constants,
 // replaces an If whose condition is constant by its branch, and drops what is then unused. Values
-// keep their names. Folding never makes a constant of more than 1 GiB.
+// keep their names. Folding stops at 1 GiB and 1e9 FLOPs in all (more when the file itself holds
+// more); the run does the rest.
 void SpecializeGraph(Graph& graph);
 
 }  // namespace whimbrel
