@@ -12,7 +12,11 @@ expectation's magnitude, gets a second look: the inputs are nudged by 1e-6 (f16:
 moves as far by itself is ill-conditioned, no fault.
 
 Exit 1 on a difference; each one's folder (ONNX backend layout, with report.txt) is kept under --out.
-The same --seed and --batch give the same models in the same order. Needs onnx, onnxruntime and numpy.
+The same --seed gives the same models in the same order (FOLDER sSEED_NUMBER).
+
+Left out, because the runtime is wrong or the standard is silent: LSTM sequences of length 0, pools with
+SAME_* and dilations, align_corners with fractional lengths, nearest Resize at halves, NaN in pools and maxima.
+ Needs onnx, onnxruntime and numpy.
 """
 import argparse
 import collections
@@ -34,6 +38,8 @@ from onnx import TensorProto, helper, numpy_helper
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ["ConvBnAct", "MatMulBiasAct", "BroadcastRank", "ElementwiseChain"]
 CANCELLING = ("ReduceMean", "ReduceSum", "Sub", "Add", "Sum", "Conv", "ConvTranspose", "MatMul", "Gemm", "GlobalAveragePool", "AveragePool")
+# What we refuse and the runtime takes: it reduces a scalar over any axis.
+LENIENT = ("outside [0, 0) of a tensor of rank 0",)
 MAX_ELEMENTS = 60000
 MAX_MAGNITUDE = 1e4
 
@@ -1459,7 +1465,7 @@ def main():
                         found[case_name].append(f"{mode}: {failed}")
                 for case_name, case in cases.items():
                     failed = outcome.get(case_name, "FAIL no outcome")
-                    if failed.startswith("SKIP"):
+                    if failed.startswith("SKIP") or any(words in failed for words in LENIENT):
                         skips[failed] += 1
                         continue
                     compared += 1

@@ -263,8 +263,10 @@ class GraphImporter {
       node.outputs.push_back(id);
     }
     // The count of Split's outputs has a meaning, named or not.
-    const bool counted = node.schema != nullptr && !node.schema->outputs.empty() && node.schema->outputs.back().variadic;
-    while (!counted && !node.outputs.empty() && node.outputs.back() == kNoValue) node.outputs.pop_back();
+    const bool counted = node.schema != nullptr && !node.schema->outputs.empty() &&
+                         node.schema->outputs.back().variadic;
+    while (!counted && !node.outputs.empty() && node.outputs.back() == kNoValue)
+      node.outputs.pop_back();
     graph_.nodes.push_back(std::move(node));
   }
 
