@@ -88,6 +88,8 @@ TEST(ExplainMadeUp, NamesTheIntegersOfTheSeedAndTheAssumedDims) {
 TEST(ExplainMadeUp, LeavesOtherErrorsAlone) {
   const Error file(Code::kInvalidData, "cannot make the folder out: Not a directory", "check");
   EXPECT_EQ(ExplainMadeUp(file, {"x: dim 0 (N) = 1"}, {"ids"}).hint(), "check");
+  const Error used(Code::kInvalidArgument, "out is in use by another migrate", "wait");
+  EXPECT_EQ(ExplainMadeUp(used, {"x: dim 0 (N) = 1"}, {"ids"}).hint(), "wait");
   const Error memory(Code::kOutOfMemory, "arena of 8 bytes", "");
   EXPECT_EQ(ExplainMadeUp(memory, {"x: dim 0 (N) = 1"}, {"ids"}).hint(), "");
 }

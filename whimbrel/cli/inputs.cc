@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 #include <optional>
 
@@ -439,12 +440,26 @@ Error ExplainAssumed(const Error& error, const std::vector<std::string>& assumed
                   fmt::join(assumed, "; "), error.hint().empty() ? "" : "; ", error.hint()));
 }
 
+namespace {
+
+// "node Relu_0 (Relu): ...", "reference of Relu_0 (Relu): ...", "Gather: ...", "input x: ...";
+// no "cannot make the folder out", "out is in use by another migrate", "out/m.wbl: ...".
+bool AboutTheGraph(std::string_view message) {
+  for (const std::string_view start : {"node ", "reference of ", "input ", "shape ["}) {
+    if (message.starts_with(start)) return true;
+  }
+  const std::string_view word = message.substr(0, message.find(':'));
+  return word.size() < message.size() &&
+         std::ranges::all_of(word, [](unsigned char c) { return std::isalnum(c) != 0; });
+}
+
+}  // namespace
+
 Error ExplainMadeUp(const Error& error, const std::vector<std::string>& assumed,
                     const std::vector<std::string>& seeded_integers) {
   const bool about_values =
       error.code() == Code::kInvalidData || error.code() == Code::kInvalidArgument;
-  // "cannot open", "cannot make the folder": base/file.h.
-  if (!about_values || std::string_view(error.what()).starts_with("cannot ")) return error;
+  if (!about_values || !AboutTheGraph(error.what())) return error;
   const Error explained = ExplainAssumed(error, assumed);
   if (seeded_integers.empty()) return explained;
   return Error(explained.code(), explained.what(),
