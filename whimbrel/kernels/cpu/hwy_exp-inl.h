@@ -39,8 +39,18 @@ HWY_INLINE F32Vec LogOf(F32Vec v) {
   return hn::IfThenElse(hn::And(hn::Gt(v, hn::Zero(d)), hn::Lt(v, inf)), hn::Log(d, v), edge);
 }
 
+// 1 / (1 + e^-v). What the sum loses to rounding (exactly e - (sum - 1), e above 1 or below) is
+// handed to one Newton step of the quotient: with the plain quotient, two units off, dynamically
+// quantised networks round elsewhere. From 2^120 on, where the sum may be infinite, the quotient
+// stays as it is.
 HWY_INLINE F32Vec SigmoidOf(F32Vec v) {
-  return hn::Div(S(1), hn::Add(S(1), ExpOf(hn::Neg(v))));
+  const F32Vec one = S(1), e = ExpOf(hn::Neg(v));
+  const F32Vec sum = hn::Add(one, e);
+  const F32Vec quotient = hn::Div(one, sum);
+  const F32Vec lost = hn::Sub(e, hn::Sub(sum, one));
+  const F32Vec rest = hn::NegMulAdd(quotient, lost, hn::NegMulAdd(quotient, sum, one));
+  const F32Vec better = hn::MulAdd(quotient, rest, quotient);
+  return hn::IfThenElse(hn::Lt(e, S(0x1p120)), better, quotient);
 }
 
 // 1 - 2 / (e^2|v| + 1) with v's sign; for small |v| the odd polynomial, which keeps its digits.
