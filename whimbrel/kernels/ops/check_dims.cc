@@ -22,4 +22,13 @@ void CheckDims(const InferContext& c, size_t input, const Dims& want) {
                      ToString(*c.in(input).dims)));
 }
 
+std::optional<int64_t> InferPositive(const InferContext& c, size_t input, int64_t most) {
+  const auto values = c.Integers(input);
+  if (!values) return std::nullopt;
+  if (values->size() != 1 || values->front() < 1 || values->front() > most) {
+    c.Fail(fmt::format("{} must be one number from 1 to {}", c.schema().inputs[input].name, most));
+  }
+  return values->front();
+}
+
 }  // namespace whimbrel

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/dft_common.h"
 
 namespace whimbrel {
@@ -33,16 +34,6 @@ struct Kind {
 };
 Kind KindOf(const Attributes& attributes) {
   return {attributes.Int("inverse", 0) != 0, attributes.Int("onesided", 0) != 0};
-}
-
-std::optional<int64_t> OneInteger(const InferContext& c, size_t input) {
-  if (c.in(input).dims && c.in(input).rank() > 1)
-    c.Fail(fmt::format("{} must be a scalar", c.schema().inputs[input].name));
-  const auto values = c.Integers(input);
-  if (!values) return std::nullopt;
-  if (values->size() != 1)
-    c.Fail(fmt::format("{} must be a scalar", c.schema().inputs[input].name));
-  return values->front();
 }
 
 Dim BinsOf(const Kind& kind, const Dim& n) {
@@ -64,14 +55,14 @@ void Infer(InferContext& c) {
   if (c.schema().since < 20) {
     axis = c.attrs().Int("axis", 1);
   } else if (c.has(2)) {
-    axis = OneInteger(c, 2);
+    const auto values = c.Integers(2);
+    if (values && values->size() != 1) c.Fail("axis must be one number");
+    if (values) axis = values->front();
   } else {
     axis = -2;
   }
   std::optional<int64_t> length;
-  if (c.has(1)) length = OneInteger(c, 1);
-  if (length && (*length < 1 || *length > (int64_t{1} << 40)))
-    c.Fail(fmt::format("dft_length is {}", *length));
+  if (c.has(1)) length = InferPositive(c, 1, int64_t{1} << 40);
   if (!c.in(0).dims) return c.SetOut(0, c.in(0).dtype, std::nullopt);
   Dims out = *c.in(0).dims;
   if (out.size() < 2) c.Fail("input must have rank 2 or more, is " + ToString(out));

@@ -10,9 +10,7 @@
 // Source: ONNX operator LayerNormalization (17); Ba et al. 2016. Sums are in double, so that fp16
 // rows of large values keep their variance.
 
-#include <cmath>
-
-#include "whimbrel/kernels/reference.h"
+#include "whimbrel/kernels/ops/norm_common.h"
 
 namespace whimbrel {
 namespace {
@@ -32,35 +30,13 @@ void Infer(InferContext& c) {
   std::optional<Dims> statistics;
   if (c.in(0).dims) {
     const Dims& x = *c.in(0).dims;
-    const auto axis = static_cast<size_t>(
-        NormalizeAxis(c.attrs().Int("axis", -1), c.in(0).rank(), c.schema().name));
-    const Dims row(x.begin() + static_cast<std::ptrdiff_t>(axis), x.end());
-    for (size_t input : {size_t{1}, size_t{2}}) {
-      if (!c.has(input) || !c.in(input).dims) continue;
-      const Dims& p = *c.in(input).dims;
-      bool fits = p.size() <= row.size();
-      for (size_t i = 0; fits && i < p.size(); ++i) {
-        const Dim& want = row[row.size() - p.size() + i];
-        fits = !p[i].known() || !want.known() || p[i].Is(1) || p[i].Is(want.value());
-      }
-      if (!fits) {
-        c.Fail("input " + std::string(c.schema().inputs[input].name) + " " + ToString(p) +
-                   " does not broadcast to a row " + ToString(row),
-               "the attribute axis says where a row begins");
-      }
-    }
-    statistics = x;
-    for (size_t i = axis; i < x.size(); ++i) (*statistics)[i] = 1;
+    const int axis = NormalizeAxis(c.attrs().Int("axis", -1), c.in(0).rank(), c.schema().name);
+    for (size_t input : {size_t{1}, size_t{2}}) CheckRowParameter(c, input, x, axis);
+    statistics = RowStatistic(x, axis);
   }
   InferLikeFirst(c);
   c.SetOut(1, stash, statistics);
   c.SetOut(2, stash, statistics);
-}
-
-Cost LayerCost(const OpCall& call) {
-  Cost cost = DefaultCost(call);
-  cost.flops = 8 * static_cast<double>(call.x(0).elements());  // mean 1, variance 3, result 4
-  return cost;
 }
 
 void StoreStatistic(const OpCall& call, size_t output, int64_t row, double value) {
@@ -84,19 +60,15 @@ void RunTyped(const OpCall& call) {
   ParallelFor(rows, 8192 / std::max<int64_t>(length, 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* from = x + row * length;
-      double sum = 0, square_sum = 0;
-      for (int64_t i = 0; i < length; ++i) sum += Widen(from[i]);
-      const double mean = sum / static_cast<double>(length);
-      for (int64_t i = 0; i < length; ++i)
-        square_sum += (Widen(from[i]) - mean) * (Widen(from[i]) - mean);
-      const double inverse = 1 / std::sqrt(square_sum / static_cast<double>(length) + epsilon);
+      const RowMoments m =
+          MomentsOf(length, epsilon, true, [from](int64_t k) { return Widen(from[k]); });
       walk.Run(0, length, [&](int64_t i, const std::array<int64_t, 2>& at) {
         const double add = shift == nullptr ? 0 : Widen(shift[at[1]]);
         y[row * length + i] =
-            Narrow<T>((Widen(from[i]) - mean) * inverse * Widen(scale[at[0]]) + add);
+            Narrow<T>((Widen(from[i]) - m.mean) * m.inverse * Widen(scale[at[0]]) + add);
       });
-      StoreStatistic(call, 1, row, mean);
-      StoreStatistic(call, 2, row, inverse);
+      StoreStatistic(call, 1, row, m.mean);
+      StoreStatistic(call, 2, row, m.inverse);
     }
   });
 }
@@ -124,7 +96,7 @@ WHIMBREL_REGISTER(OpSchema{
                     .type = AttributeType::kInt,
                     .note = "1 = f32 (default), 16 = bf16"}},
     .infer = Infer,
-    .cost = LayerCost,
+    .cost = NormCost,
     .samples = {"f32:4x768 f32:768! f32:768!", "f32:1x1 f32:1! f32:1!",
                 "f32:3x7x17 f32:17! f32:17! outputs=3",
                 "f32:2x3x4x5 f32:4x5! f32:4x5! axis=2 outputs=3",

@@ -8,10 +8,9 @@
 // Source: ONNX operator MelWeightMatrix (17), with the corners of its own code: num_mel_bins + 2 of
 // them, the distance of mel divided by as many.
 
-#include <optional>
-
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/elementwise.h"
 #include "whimbrel/kernels/ops/float_to_int.h"
 
@@ -28,16 +27,8 @@ DType OutputType(std::string_view op, const Attributes& attributes) {
   return static_cast<DType>(type);
 }
 
-std::optional<int64_t> OneInteger(const InferContext& c, size_t input) {
-  const auto values = c.Integers(input);
-  if (!values) return std::nullopt;
-  if (values->size() != 1 || values->front() < 1 || values->front() > kMost)
-    c.Fail(fmt::format("{} must be one positive number", c.schema().inputs[input].name));
-  return values->front();
-}
-
 void Infer(InferContext& c) {
-  const auto bands = OneInteger(c, kBands), length = OneInteger(c, kLength);
+  const auto bands = InferPositive(c, kBands, kMost), length = InferPositive(c, kLength, kMost);
   Dims out(2);
   if (length) out[0] = *length / 2 + 1;
   if (bands) out[1] = *bands;

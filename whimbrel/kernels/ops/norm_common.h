@@ -64,6 +64,32 @@ void NormalizeGroups(const OpCall& call, int64_t groups, double epsilon, F param
   });
 }
 
+// Rows over dims [axis, rank) of x: y = x * inverse * scale without a mean; inverse(row, value) is
+// told each row's.
+template <typename T, typename V, typename F>
+void NormalizeRootMeanSquare(const OpCall& call, F inverse) {
+  const Shape& shape = call.x(0).shape();
+  const int axis = NormalizeAxis(call.attrs().Int("axis", -1), shape.rank(), call.schema->name);
+  const double epsilon = call.attrs().Float("epsilon", 1e-5F);
+  const int64_t rows = shape.Product(0, axis), length = shape.Product(axis, shape.rank());
+  const Shape row_shape(shape.dims().subspan(static_cast<size_t>(axis)));
+  const BroadcastWalk<1> walk(row_shape, {&call.x(1).shape()});
+  const T* x = call.x(0).template data<T>();
+  const V* scale = call.x(1).template data<V>();
+  V* y = call.y(0).template data<V>();
+  ParallelFor(rows, 8192 / std::max<int64_t>(length, 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const T* from = x + row * length;
+      const RowMoments m =
+          MomentsOf(length, epsilon, false, [from](int64_t i) { return Widen(from[i]); });
+      walk.Run(0, length, [&](int64_t i, const std::array<int64_t, 1>& at) {
+        y[row * length + i] = Narrow<V>(Widen(from[i]) * m.inverse * Widen(scale[at[0]]));
+      });
+      inverse(row, m.inverse);
+    }
+  });
+}
+
 // 8 operations per element: mean 1, variance 3, result 4.
 Cost NormCost(const OpCall& call);
 

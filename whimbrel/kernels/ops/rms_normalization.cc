@@ -25,33 +25,11 @@ void Infer(InferContext& c) {
   c.SetOut(0, c.in(1).dtype, c.in(0).dims);
 }
 
-template <typename T, typename V>
-void RunTyped(const OpCall& call) {
-  const Shape& shape = call.x(0).shape();
-  const int axis = NormalizeAxis(call.attrs().Int("axis", -1), shape.rank(), call.schema->name);
-  const double epsilon = call.attrs().Float("epsilon", 1e-5F);
-  const int64_t rows = shape.Product(0, axis), length = shape.Product(axis, shape.rank());
-  const Shape row_shape(shape.dims().subspan(static_cast<size_t>(axis)));
-  const BroadcastWalk<1> walk(row_shape, {&call.x(1).shape()});
-  const T* x = call.x(0).template data<T>();
-  const V* scale = call.x(1).template data<V>();
-  V* y = call.y(0).template data<V>();
-  ParallelFor(rows, 8192 / std::max<int64_t>(length, 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* from = x + row * length;
-      const RowMoments m =
-          MomentsOf(length, epsilon, false, [from](int64_t i) { return Widen(from[i]); });
-      walk.Run(0, length, [&](int64_t i, const std::array<int64_t, 1>& at) {
-        y[row * length + i] = Narrow<V>(Widen(from[i]) * m.inverse * Widen(scale[at[0]]));
-      });
-    }
-  });
-}
-
 void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
   DispatchReference<kFloatTypes>(call, call.x(0).dtype(), [&]<typename T>() {
-    DispatchReference<kFloatTypes>(call, call.x(1).dtype(),
-                                   [&]<typename V>() { RunTyped<T, V>(call); });
+    DispatchReference<kFloatTypes>(call, call.x(1).dtype(), [&]<typename V>() {
+      NormalizeRootMeanSquare<T, V>(call, [](int64_t /*row*/, double /*inverse*/) {});
+    });
   });
 }
 

@@ -27,27 +27,10 @@ void Infer(InferContext& c) {
 }
 
 void Run(const OpCall& call, std::span<std::byte> /*workspace*/, Stream& /*stream*/) {
-  const Shape& shape = call.x(0).shape();
-  const int axis = NormalizeAxis(call.attrs().Int("axis", -1), shape.rank(), call.schema->name);
-  const int64_t rows = shape.Product(0, axis), length = shape.Product(axis, shape.rank());
-  const double epsilon = call.attrs().Float("epsilon", 1e-5F);
-  const Shape row_shape(shape.dims().subspan(static_cast<size_t>(axis)));
-  const BroadcastWalk<1> walk(row_shape, {&call.x(1).shape()});
   float* inverse = call.has_out(1) ? call.y(1).data<float>() : nullptr;
   DispatchReference<kFloatTypes>(call, call.x(0).dtype(), [&]<typename T>() {
-    const T* x = call.x(0).data<T>();
-    const T* scale = call.x(1).data<T>();
-    T* y = call.y(0).data<T>();
-    ParallelFor(rows, 8192 / std::max<int64_t>(length, 1) + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* from = x + row * length;
-        const RowMoments m =
-            MomentsOf(length, epsilon, false, [from](int64_t i) { return Widen(from[i]); });
-        walk.Run(0, length, [&](int64_t i, const std::array<int64_t, 1>& at) {
-          y[row * length + i] = Narrow<T>(Widen(from[i]) * m.inverse * Widen(scale[at[0]]));
-        });
-        if (inverse != nullptr) inverse[row] = static_cast<float>(m.inverse);
-      }
+    NormalizeRootMeanSquare<T, T>(call, [inverse](int64_t row, double value) {
+      if (inverse != nullptr) inverse[row] = static_cast<float>(value);
     });
   });
 }

@@ -9,10 +9,9 @@
 // out  output        [batch, (length - n) / step + 1, bins, 2]
 // Source: ONNX operator STFT (17).
 
-#include <optional>
-
 #include <fmt/format.h>
 
+#include "whimbrel/kernels/ops/check_dims.h"
 #include "whimbrel/kernels/ops/dft_common.h"
 
 namespace whimbrel {
@@ -20,14 +19,6 @@ namespace {
 
 enum Input : size_t { kSignal, kStep, kWindow, kLength };
 constexpr int64_t kMost = int64_t{1} << 40;
-
-std::optional<int64_t> OneInteger(const InferContext& c, size_t input) {
-  const auto values = c.Integers(input);
-  if (!values) return std::nullopt;
-  if (values->size() != 1 || values->front() < 1 || values->front() > kMost)
-    c.Fail(fmt::format("{} must be one positive number", c.schema().inputs[input].name));
-  return values->front();
-}
 
 void Infer(InferContext& c) {
   const bool onesided = c.attrs().Int("onesided", 1) != 0;
@@ -44,14 +35,14 @@ void Infer(InferContext& c) {
   }
   Dim n;
   if (c.has(kLength)) {
-    if (const auto length = OneInteger(c, kLength)) n = *length;
+    if (const auto length = InferPositive(c, kLength, kMost)) n = *length;
     if (n.known() && window.known() && !n.Is(window.value()))
       c.Fail(fmt::format("frame_length {} and window {} differ", n.value(), window.value()));
   } else {
     n = c.has(kWindow) ? window : x[1];
   }
   Dim frames;
-  const auto step = OneInteger(c, kStep);
+  const auto step = InferPositive(c, kStep, kMost);
   if (n.known() && x[1].known() && (n.value() < 1 || n.value() > x[1].value()))
     c.Fail(fmt::format("frames of {} in a signal of {}", n.value(), x[1].value()));
   if (step) frames = FloorDiv(x[1] - n, Dim(*step)) + Dim(1);
