@@ -116,13 +116,24 @@ TEST(Scan, AdaptsAnOpsetAboveEighteen) {
 
 TEST(Scan, ALimitCountsOnlyForNodesThatHitIt) {
   ChainModel model;
-  model.Add("Pad", "", {model.Constant({0, 0, 0, 0})});
-  model.Add("Pad", "", {model.Constant({0, 1, 0, 1})}).attributes.Set("mode", std::string("wrap"));
+  model.Add("Gather", "", {model.Constant({0, 1})});
+  model.Add("Gather", "", {model.Constant({0, -1})});
   model.Add("Reshape", "", {model.Constant({4, -1})});
   const ScanResult result = Scan(model.graph, "m", "ascend910b");
   EXPECT_EQ(result.direct, 2);
   EXPECT_EQ(result.adapt, 1);
-  EXPECT_THAT(result.ops.front().reason, HasSubstr("mode wrap"));
+  EXPECT_THAT(result.ops.front().reason, HasSubstr("negative indices"));
+}
+
+TEST(Scan, ANodeThatCannotWorkIsNotDirect) {
+  ChainModel model;
+  model.Add("Softmax").attributes.Set("axis", int64_t{99});
+  for (const char* target : {"cpu", "ascend910b"}) {
+    const ScanResult result = Scan(model.graph, "m", target);
+    EXPECT_EQ(result.direct, 0);
+    EXPECT_EQ(result.custom, 1);
+    EXPECT_THAT(result.ops.front().reason, HasSubstr("axis 99"));
+  }
 }
 
 TEST(Scan, NamesOpDomainVersionAndNodeOfTheUnknown) {

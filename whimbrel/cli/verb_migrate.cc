@@ -8,6 +8,7 @@
 #include "whimbrel/cli/command.h"
 #include "whimbrel/cli/evidence_flags.h"
 #include "whimbrel/cli/inputs.h"
+#include "whimbrel/graph/graph.h"
 #include "whimbrel/migrate/pipeline.h"
 #include "whimbrel/migrate/report_data.h"
 
@@ -86,6 +87,27 @@ std::string CommandLine(const MigrateVerbOptions& o) {
   return line;
 }
 
+bool CanBeRead(const std::string& model) {
+  try {
+    ImportOnnx(ResolveModelPath(model));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A model that is whole and still cannot be opened lacks an op: its scan is what its owner needs.
+NamedInputs ReadInputsOrReport(const ModelOptions& model, const InputOptions& inputs,
+                               const MigrateOptions& migrate, Output& out) {
+  try {
+    return ReadNamedInputs(model, inputs, "migrate", out);
+  } catch (const Error& e) {
+    if (e.code() != Code::kUnsupported || !CanBeRead(model.model)) throw;
+    const std::string report = ReportRefusal(migrate, e);
+    throw Error(e.code(), e.what(), fmt::format("{} shows what it would take", report));
+  }
+}
+
 int RunMigrate(const MigrateVerbOptions& options, Output& out) {
   MigrateOptions migrate;
   migrate.limits = options.limits.ToLimits();
@@ -96,18 +118,18 @@ int RunMigrate(const MigrateVerbOptions& options, Output& out) {
   model.device = options.to;
   model.threads = options.threads;
   model.fusion_switch_file = options.fusion_switch_file;
-  NamedInputs inputs = ReadNamedInputs(model, options.inputs, "migrate", out);
   migrate.model = options.model;
   migrate.to = options.to;
   migrate.out = options.output;
   migrate.threads = static_cast<int>(options.threads);
-  migrate.inputs = std::move(inputs.tensors);
-  migrate.inputs_text = inputs.text;
   migrate.fusion_switch_file = options.fusion_switch_file;
   migrate.bench_seconds = options.seconds;
   migrate.restart = options.restart;
   migrate.command = CommandLine(options);
   migrate.progress = StageTeller(out);
+  NamedInputs inputs = ReadInputsOrReport(model, options.inputs, migrate, out);
+  migrate.inputs = std::move(inputs.tensors);
+  migrate.inputs_text = inputs.text;
   const MigrateResult result = WithMadeUpExplained(inputs, [&] { return Migrate(migrate); });
   if (out.json()) {
     out.Result(ToJson(result));

@@ -26,7 +26,8 @@ class NodeInferContext final : public InferContext {
       if (inner.inputs.size() != inputs.size())
         Fail(fmt::format("{} takes {} inputs, {} are given", attribute, inner.inputs.size(),
                          inputs.size()));
-      for (size_t i = 0; i < inputs.size(); ++i) Describe(inner.value(inner.inputs[i]).info, inputs[i]);
+      for (size_t i = 0; i < inputs.size(); ++i)
+        Describe(inner.value(inner.inputs[i]).info, inputs[i]);
       for (size_t i = 0; i < branch.outer.size(); ++i) {
         inner.value(inner.captures[i]).info = graph_.value(branch.outer[i]).info;
       }
@@ -45,7 +46,8 @@ class NodeInferContext final : public InferContext {
   }
 
  private:
-  // A body may declare a scalar (the round, the condition of Loop) as [1]; then it computes with [1].
+  // A body may declare a scalar (the round, the condition of Loop) as [1]; then it computes with
+  // [1].
   static void Describe(ValueInfo& declared, const ValueInfo& given) {
     const bool one_element = declared.dims && !declared.dims->empty() && AllKnown(*declared.dims) &&
                              ProductOf(*declared.dims, 0, declared.dims->size()).Is(1);
@@ -60,6 +62,12 @@ class NodeInferContext final : public InferContext {
 };
 
 }  // namespace
+
+Error OfModel(const Error& error) {
+  return error.code() == Code::kInvalidArgument
+             ? Error(Code::kInvalidData, error.what(), error.hint())
+             : error;
+}
 
 void InferNode(Graph& graph, Node& node) {
   std::vector<ValueInfo> inputs;
@@ -86,7 +94,7 @@ void InferNode(Graph& graph, Node& node) {
         graph.value(node.outputs[i]).info = std::move(context.out(i));
     }
   } catch (const Error& e) {
-    throw e.WithContext(fmt::format("node {} ({})", node.name, node.op));
+    throw OfModel(e).WithContext(fmt::format("node {} ({})", node.name, node.op));
   }
 }
 

@@ -6,6 +6,10 @@
 
 namespace whimbrel {
 
+// A helper of an op blames its argument; where the argument came out of a model, the model is to
+// blame.
+Error OfModel(const Error& error);
+
 // Infers one node from its inputs' infos; the outputs' infos are replaced. The error names the
 // node.
 void InferNode(Graph& graph, Node& node);

@@ -238,7 +238,8 @@ class GraphImporter {
           fmt::format("node {} uses ai.onnx, but the model imports no opset of it", node.name));
     }
     node.opset = opset == opsets_.end() ? 1 : opset->second;
-    node.schema = Registry::Get().Find(node.domain, node.op, node.opset);
+    const bool newer = node.domain.empty() && node.opset > kNewestOpset;
+    node.schema = newer ? nullptr : Registry::Get().Find(node.domain, node.op, node.opset);
     for (const std::string& name : proto.input()) {
       const ValueId id = name.empty() ? kNoValue : Resolve(name);
       if (!name.empty() && id == kNoValue) {
@@ -462,6 +463,14 @@ void CollectUnknown(const Graph& graph, std::vector<std::string>* unknown) {
 }  // namespace
 
 void RequireKnownOps(const Graph& graph) {
+  const auto standard = graph.opsets.find("");
+  if (standard != graph.opsets.end() && standard->second > kNewestOpset) {
+    throw Error(Code::kUnsupported,
+                fmt::format("opset {} of ai.onnx is above {}, the newest that is known",
+                            standard->second, kNewestOpset),
+                "export the model for an older opset, or convert it with "
+                "onnx.version_converter.convert_version(model, 28)");
+  }
   std::vector<std::string> unknown;
   CollectUnknown(graph, &unknown);
   if (unknown.empty()) return;

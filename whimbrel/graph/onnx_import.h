@@ -10,6 +10,10 @@
 
 namespace whimbrel {
 
+// The newest opset of ai.onnx whose operators are known. Nodes of newer ones are imported as
+// unknown: an op may mean something else there.
+constexpr int kNewestOpset = 28;
+
 struct ImportLimits {
   size_t model_bytes = size_t{2} << 30;  // protobuf's own limit
   int recursion = 64;                    // nested graphs

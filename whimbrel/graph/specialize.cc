@@ -245,7 +245,7 @@ class Folder {
                                    .inferred = &inferred},
                                   InlineStream());
     } catch (const Error& e) {
-      throw e.WithContext(fmt::format("node {} ({})", node.name, node.op));
+      throw OfModel(e).WithContext(fmt::format("node {} ({})", node.name, node.op));
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;

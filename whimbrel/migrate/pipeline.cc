@@ -93,6 +93,13 @@ class Migration {
     return std::move(result_);
   }
 
+  std::string Refuse(const Error& error) {
+    Stage("scan", work_.ScanKey(), [&](const StageProgress&) { return ScanStage(work_); });
+    stage_ = "compile";
+    Fail(error);
+    return JoinPath(options_.out, "report.html");
+  }
+
  private:
   std::string PackageName() const { return work_.name() + ".wbl"; }
   std::string PackagePath() const { return JoinPath(options_.out, PackageName()); }
@@ -251,6 +258,10 @@ class Migration {
 };
 
 }  // namespace
+
+std::string ReportRefusal(const MigrateOptions& options, const Error& error) {
+  return Migration(options).Refuse(error);
+}
 
 MigrateResult Migrate(const MigrateOptions& options) {
   return Migration(options).Run();

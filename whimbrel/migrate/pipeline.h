@@ -58,6 +58,11 @@ struct MigrateResult {
 // the gate says. kInvalidArgument when another migrate holds DIR.
 MigrateResult Migrate(const MigrateOptions& options);
 
+// For a model that can be read and not be compiled: scans it and writes manifest.json and
+// report.html with the error and no verdict, so that its owner sees what is missing. Returns the
+// report's path.
+std::string ReportRefusal(const MigrateOptions& options, const Error& error);
+
 Json ToJson(const MigrateResult& result);
 std::string ToText(const MigrateResult& result);
 

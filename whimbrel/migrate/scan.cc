@@ -33,15 +33,19 @@ const Target& FindTarget(std::string_view name) {
               fmt::format("targets: {}", fmt::join(ScanTargets(), ", ")));
 }
 
+// Nodes that cannot work, with why.
+using Contradictions = std::map<std::string, std::string>;
+
 // Infers node by node, so that one node that cannot be inferred hides no other. Returns the first
 // error.
-std::string InferWhatCanBe(Graph& graph) {
+std::string InferWhatCanBe(Graph& graph, Contradictions* contradictions = nullptr) {
   std::string first;
   for (Node& node : graph.nodes) {
     try {
       InferNode(graph, node);
     } catch (const Error& e) {
       if (first.empty()) first = e.what();
+      if (contradictions != nullptr) contradictions->emplace(node.name, e.what());
       for (const ValueId id : node.outputs) {
         if (id != kNoValue) graph.value(id).info = {};
       }
@@ -63,10 +67,14 @@ struct Tally {
   std::map<std::tuple<std::string, std::string, Verdict, std::string>, ScanOp> ops;
 };
 
-void JudgeGraph(const Target& target, const Graph& graph, const std::string& prefix, Tally& tally) {
+void JudgeGraph(const Target& target, const Graph& graph, const std::string& prefix,
+                const Contradictions& contradictions, Tally& tally) {
   for (const Node& node : graph.nodes) {
-    const NodeVerdict verdict = JudgeSafely(target, graph, node);
     const std::string name = prefix + node.name;
+    const auto wrong = contradictions.find(name);
+    const NodeVerdict verdict = wrong == contradictions.end()
+                                    ? JudgeSafely(target, graph, node)
+                                    : NodeVerdict{Verdict::kCustom, wrong->second, "fix the model"};
     tally.by_node[name] = verdict.verdict;
     ScanOp& op =
         tally.ops[{std::string(DomainName(node)), node.op, verdict.verdict, verdict.reason}];
@@ -78,7 +86,8 @@ void JudgeGraph(const Target& target, const Graph& graph, const std::string& pre
     op.effort = verdict.effort;
     ++op.count;
     if (op.nodes.size() < kNamedNodes) op.nodes.push_back(name);
-    for (const Branch& branch : node.branches) JudgeGraph(target, *branch.graph, name + "/", tally);
+    for (const Branch& branch : node.branches)
+      JudgeGraph(target, *branch.graph, name + "/", contradictions, tally);
   }
 }
 
@@ -208,13 +217,27 @@ ScanResult Scan(const Graph& imported, const std::string& model, std::string_vie
   } catch (const Error& e) {
     trouble = e.what();  // an input without a rank
   }
+  // With open dims left open: what fails now fails for every shape.
+  Contradictions contradictions;
+  Graph open = CloneGraph(imported);
+  BindInputShapes(open, shapes);
+  InferWhatCanBe(open, &contradictions);
   const std::string inference = InferWhatCanBe(bound);
   if (trouble.empty()) trouble = inference;
   Tally tally;
-  JudgeGraph(target, bound, "", tally);
+  JudgeGraph(target, bound, "", contradictions, tally);
   CountNodes(tally, result);
   result.findings = FindFindings(imported, bound, model, target.name);
   if (!trouble.empty()) result.findings.push_back({"not-inferred", trouble, "model"});
+  const auto opset = imported.opsets.find("");
+  if (opset != imported.opsets.end() && opset->second > kNewestOpset) {
+    result.findings.push_back(
+        {"opset-too-new",
+         fmt::format("opset {} of ai.onnx is above {}, the newest that is known: its ops may mean "
+                     "something else",
+                     opset->second, kNewestOpset),
+         "model"});
+  }
   CountFlops(imported, shapes, tally, result);
   return result;
 }
