@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "whimbrel/kernels/cpu/hwy_product_i16.cc"
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -161,6 +162,40 @@ void Products(const T* x, int32_t zero, const int16_t* w, int32_t* sums, int64_t
   for (int64_t i = 0; i < count; ++i) sums[i] += (x[i] - zero) * w[i];
 }
 
+template <typename Q, bool has_bias, bool each>
+void Requantize(const int32_t* sums, const Requantizer& how, Q* y, int64_t count) {
+  const int32_t* const bias = how.bias;
+  const float* const factor = how.factor;
+  const auto zero = static_cast<float>(how.zero);
+  const float low = static_cast<float>(std::numeric_limits<Q>::min()) - zero;
+  const float high = static_cast<float>(std::numeric_limits<Q>::max()) - zero;
+  constexpr float kRound = 3 << 22;  // has no fraction to spare: adding it rounds
+  WHIMBREL_SIMD_LOOP
+  for (int64_t i = 0; i < count; ++i) {
+    const auto more = has_bias ? static_cast<uint32_t>(bias[i]) : 0;
+    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(sums[i]) + more);
+    float v = static_cast<float>(sum) * factor[each ? i : 0];
+    v = v > low ? v : low;  // NaN too
+    v = v < high ? v : high;
+    y[i] = static_cast<Q>(static_cast<int32_t>((v + kRound) - kRound + zero));
+  }
+}
+
+template <typename Q>
+void RequantizeAs(const int32_t* sums, const Requantizer& how, Q* y, int64_t count) {
+  if (how.bias != nullptr) {
+    (how.each ? Requantize<Q, true, true> : Requantize<Q, true, false>)(sums, how, y, count);
+  } else {
+    (how.each ? Requantize<Q, false, true> : Requantize<Q, false, false>)(sums, how, y, count);
+  }
+}
+
+void RequantizeI8(const int32_t* sums, const Requantizer& how, int8_t* y, int64_t count) {
+  RequantizeAs(sums, how, y, count);
+}
+void RequantizeU8(const int32_t* sums, const Requantizer& how, uint8_t* y, int64_t count) {
+  RequantizeAs(sums, how, y, count);
+}
 void WidenI8(const int8_t* from, int32_t zero, int16_t* to, int64_t count) {
   Widen(from, zero, to, count);
 }
@@ -186,6 +221,8 @@ namespace {
 
 HWY_EXPORT(Width);
 HWY_EXPORT(Panel);
+HWY_EXPORT(RequantizeI8);
+HWY_EXPORT(RequantizeU8);
 HWY_EXPORT(WidenI8);
 HWY_EXPORT(WidenU8);
 HWY_EXPORT(ProductsI8);
@@ -224,6 +261,14 @@ void AddProducts(const int8_t* x, int32_t zero, const int16_t* w, int32_t* sums,
 template <>
 void AddProducts(const uint8_t* x, int32_t zero, const int16_t* w, int32_t* sums, int64_t count) {
   HWY_DYNAMIC_DISPATCH(ProductsU8)(x, zero, w, sums, count);
+}
+template <>
+void RequantizeRun(const int32_t* sums, const Requantizer& how, int8_t* y, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(RequantizeI8)(sums, how, y, count);
+}
+template <>
+void RequantizeRun(const int32_t* sums, const Requantizer& how, uint8_t* y, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(RequantizeU8)(sums, how, y, count);
 }
 
 }  // namespace whimbrel

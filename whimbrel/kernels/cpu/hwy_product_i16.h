@@ -62,4 +62,15 @@ void WidenRun(const T* from, int32_t zero, int16_t* to, int64_t count);
 template <typename T>
 void AddProducts(const T* x, int32_t zero, const int16_t* w, int32_t* sums, int64_t count);
 
+// y = saturate(round((sum + bias) * factor) + zero), half to even; the sum wraps, NaN gives the
+// lowest.
+struct Requantizer {
+  const int32_t* bias = nullptr;  // one for each element; null: 0
+  const float* factor = nullptr;  // one, or one for each element
+  bool each = false;
+  int32_t zero = 0;
+};
+template <typename Q>
+void RequantizeRun(const int32_t* sums, const Requantizer& how, Q* y, int64_t count);
+
 }  // namespace whimbrel

@@ -1,68 +1,60 @@
-// ConvInteger on channels-last data with constant weights: rows of taps and channels, widened to 16
-// bits, times the packed weights; depthwise ones tap by tap. Any zero points, exact sums.
+// Rows of taps and channels, widened to 16 bits less their zero point, times packed weights;
+// depthwise convolutions tap by tap.
+
+#include "whimbrel/kernels/cpu/integer_conv.h"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <array>
 
 #include "whimbrel/base/threads.h"
-#include "whimbrel/kernels/cpu/hwy_product_i16.h"
-#include "whimbrel/kernels/ops/quantized_product.h"
 
 namespace whimbrel {
 namespace {
 
-constexpr size_t kX = 0, kW = 1, kXZero = 2, kWZero = 3;
 constexpr int64_t kBlock = 32;         // output positions that one thread handles at once
 constexpr int64_t kScratch = 4 << 20;  // bytes of widened rows at a time
 constexpr double kTaskMacs = 1 << 20;  // make waking a second thread worth it
 
-class State final : public KernelState {
- public:
-  explicit State(const OpCall& call);
-  size_t bytes() const override;
-  size_t workspace_bytes() const {
-    return static_cast<size_t>(slots_ * kBlock * row_) * sizeof(int16_t);
-  }
-  template <typename T>
-  void Run(const OpCall& call, std::span<std::byte> workspace) const;
+// As Conv has its inputs.
+ConvGeometry GeometryOf(const OpCall& call, const ConvInputs& inputs) {
+  const std::array<const Tensor*, 2> in{&call.x(inputs.x), &call.x(inputs.w)};
+  OpCall conv = call;
+  conv.in = in;
+  return ConvGeometryOf(conv);
+}
 
- private:
-  template <typename T>
-  void Pack(const T* w, const T* zero, bool zero_per_channel);
-  // Calls fn(tap, input position) for the taps of an output position; -1: padding.
-  template <typename F>
-  void EachTap(int64_t position, F fn) const;
+}  // namespace
 
-  ConvGeometry g_;
-  int64_t taps_, row_, blocks_, slots_;  // slots: blocks that have scratch memory at a time
-  std::vector<PackedColumns> groups_;
-  std::vector<int16_t> depthwise_;  // [tap][channel]
-};
-
-State::State(const OpCall& call)
-    : g_(ConvGeometryOf(call)),
+IntegerConv::IntegerConv(const OpCall& call, const ConvInputs& inputs)
+    : inputs_(inputs),
+      g_(GeometryOf(call, inputs)),
       taps_(g_.kernel_size()),
       row_(EvenDepth(taps_ * g_.group_in())),
       blocks_((g_.out_size() + kBlock - 1) / kBlock) {
   const int64_t block_bytes = kBlock * row_ * static_cast<int64_t>(sizeof(int16_t));
   slots_ = std::min(g_.batch * g_.groups * blocks_, std::max<int64_t>(8, kScratch / block_bytes));
-  const bool per_channel = call.has(kWZero) && call.x(kWZero).elements() != 1;
-  if (call.x(kW).dtype() == DType::kInt8) {
-    Pack(call.x(kW).data<int8_t>(), call.has(kWZero) ? call.x(kWZero).data<int8_t>() : nullptr,
-         per_channel);
+  const size_t zero = inputs.w_zero;
+  const bool per_channel = call.has(zero) && call.x(zero).elements() != 1;
+  const auto pack = [&]<typename T>(T) {
+    Pack<T>(call.x(inputs.w), call.has(zero) ? call.x(zero).data<T>() : nullptr, per_channel);
+  };
+  if (call.x(inputs.w).dtype() == DType::kInt8) {
+    pack(int8_t{});
   } else {
-    Pack(call.x(kW).data<uint8_t>(), call.has(kWZero) ? call.x(kWZero).data<uint8_t>() : nullptr,
-         per_channel);
+    pack(uint8_t{});
   }
   if (!depthwise_.empty()) slots_ = 0;
 }
 
 template <typename T>
-void State::Pack(const T* w, const T* zero, bool zero_per_channel) {
+void IntegerConv::Pack(const Tensor& weights, const T* zero, bool zero_per_channel) {
+  const T* const w = weights.data<T>();
+  const bool channels_last = weights.layout() == Layout::kChannelsLast;
   const auto value = [&](int64_t channel, int64_t in, int64_t tap) {
     const int point = zero == nullptr ? 0 : zero[zero_per_channel ? channel : 0];
-    return w[(channel * g_.group_in() + in) * taps_ + tap] - point;
+    const int64_t at = channels_last ? (channel * taps_ + tap) * g_.group_in() + in
+                                     : (channel * g_.group_in() + in) * taps_ + tap;
+    return w[at] - point;
   };
   if (g_.group_in() == 1 && g_.group_out() == 1) {
     for (int64_t tap = 0; tap < taps_; ++tap) {
@@ -79,14 +71,14 @@ void State::Pack(const T* w, const T* zero, bool zero_per_channel) {
   }
 }
 
-size_t State::bytes() const {
+size_t IntegerConv::bytes() const {
   size_t bytes = depthwise_.size() * sizeof(int16_t);
   for (const PackedColumns& group : groups_) bytes += group.bytes();
   return bytes;
 }
 
 template <typename F>
-void State::EachTap(int64_t position, F fn) const {
+void IntegerConv::EachTap(int64_t position, F fn) const {
   SpatialArray start{};
   for (int d = g_.spatial; d-- > 0;) {
     const auto i = static_cast<size_t>(d);
@@ -109,10 +101,9 @@ void State::EachTap(int64_t position, F fn) const {
 }
 
 template <typename T>
-void State::Run(const OpCall& call, std::span<std::byte> workspace) const {
-  const auto zero = static_cast<int32_t>(OneElement(call, kXZero));
-  const T* const x = call.x(kX).data<T>();
-  int32_t* const y = call.y(0).data<int32_t>();
+void IntegerConv::RunTyped(const OpCall& call, std::span<std::byte> workspace, int32_t* y) const {
+  const auto zero = static_cast<int32_t>(OneElement(call, inputs_.x_zero));
+  const T* const x = call.x(inputs_.x).data<T>();
   const int64_t positions = g_.out_size(), channels = g_.group_in();
   if (!depthwise_.empty()) {
     const int64_t all = g_.out_channels;
@@ -164,46 +155,31 @@ void State::Run(const OpCall& call, std::span<std::byte> workspace) const {
   }
 }
 
-bool Accepts(const OpCall& call, std::string* why) {
-  if (!call.constant(kW) || (call.has(kWZero) && !call.constant(kWZero))) {
-    *why = "the weights or their zero point are not constant";
-  } else if (call.x(kX).elements() == 0 || call.x(kW).elements() == 0 ||
-             call.y(0).elements() == 0) {
-    *why = "a tensor has no elements";
-  } else if (call.x(kX).layout() != Layout::kChannelsLast ||
-             call.y(0).layout() != Layout::kChannelsLast) {
-    *why = "data are not channels-last";
+void IntegerConv::Run(const OpCall& call, std::span<std::byte> workspace, int32_t* sums) const {
+  if (call.x(inputs_.x).dtype() == DType::kInt8) {
+    RunTyped<int8_t>(call, workspace, sums);
   } else {
-    return true;
-  }
-  return false;
-}
-
-std::unique_ptr<KernelState> Prepare(const OpCall& call) {
-  return std::make_unique<State>(call);
-}
-
-size_t Workspace(const OpCall& call) {
-  return static_cast<const State*>(call.state)->workspace_bytes();
-}
-
-void Run(const OpCall& call, std::span<std::byte> workspace, Stream& /*stream*/) {
-  const auto& state = *static_cast<const State*>(call.state);
-  if (call.x(kX).dtype() == DType::kInt8) {
-    state.Run<int8_t>(call, workspace);
-  } else {
-    state.Run<uint8_t>(call, workspace);
+    RunTyped<uint8_t>(call, workspace, sums);
   }
 }
 
-WHIMBREL_REGISTER(Kernel{.op = "ConvInteger",
-                         .name = "highway",
-                         .rank = 50,
-                         .layout = LayoutRule::kChannelsLast,
-                         .accepts = Accepts,
-                         .workspace = Workspace,
-                         .prepare = Prepare,
-                         .run = Run});
+size_t IntegerConv::workspace_bytes() const {
+  return static_cast<size_t>(slots_ * kBlock * row_) * sizeof(int16_t);
+}
 
-}  // namespace
+std::string IntegerConv::Obstacle(const OpCall& call, const ConvInputs& inputs) {
+  if (!call.constant(inputs.w) || (call.has(inputs.w_zero) && !call.constant(inputs.w_zero))) {
+    return "the weights or their zero point are not constant";
+  }
+  if (call.x(inputs.x).elements() == 0 || call.x(inputs.w).elements() == 0 ||
+      call.y(0).elements() == 0) {
+    return "a tensor has no elements";
+  }
+  if (call.x(inputs.x).layout() != Layout::kChannelsLast ||
+      call.y(0).layout() != Layout::kChannelsLast) {
+    return "data are not channels-last";
+  }
+  return "";
+}
+
 }  // namespace whimbrel
