@@ -82,8 +82,10 @@ void IntegerMatMul::Run(const OpCall& call, std::span<std::byte> workspace, int3
     const double macs = static_cast<double>(task_rows * cols) * static_cast<double>(even);
     return static_cast<int64_t>(kTaskMacs / macs) + 1;
   };
-  if (rows <= kBlock) {  // few rows are shared, each thread has some columns
-    widen(0, rows);
+  // The smaller side is read again and again, the larger one once.
+  const auto wide_bytes = static_cast<size_t>(rows * even) * sizeof(int16_t);
+  if (rows <= kBlock || wide_bytes < b.bytes()) {
+    ParallelFor(rows, 65536 / even + 1, widen);
     ParallelFor(
         b.panels(), grain(rows, (b.cols() + b.panels() - 1) / b.panels()),
         [&](int64_t begin, int64_t end) { b.Multiply(wide, rows, begin, end, sums, b.cols()); });
