@@ -17,8 +17,8 @@ constexpr bool IsHalfWidth(DType type) {
 bool Accepts(const OpCall& call, std::string* why) {
   const DType from = call.x(0).dtype(), to = call.y(0).dtype();
   if (FindCast(from, to) != nullptr) return true;
-  if (from == DType::kFloat && to == DType::kFloat16 && ActiveIsa() == Isa::kPortable) {
-    *why = "the portable loop from f32 to f16 loses NaN";
+  if ((from == DType::kFloat16 || to == DType::kFloat16) && ActiveIsa() == Isa::kPortable) {
+    *why = "the portable loops between f32 and f16 lose NaN";
     return false;
   }
   if (from == DType::kFloat && IsHalfWidth(to)) return true;
