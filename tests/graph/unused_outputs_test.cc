@@ -17,7 +17,7 @@ std::vector<Tensor> RunBothWays(const ModelBuilder& m, const std::vector<Tensor>
 }
 
 TEST(UnusedOutputs, MaxPoolMayGiveItsIndicesOnly) {
-  for (const std::string& y : {"y", ""}) {
+  for (const std::string y : {"y", ""}) {
     ModelBuilder m(13);
     m.Input("x", {"1", "1", "2", "4"})
         .Node("MaxPool", {"x"}, {y, "at"},
@@ -32,7 +32,7 @@ TEST(UnusedOutputs, MaxPoolMayGiveItsIndicesOnly) {
 }
 
 TEST(UnusedOutputs, LayerNormalizationMayGiveItsMeanOnly) {
-  for (const std::string& y : {"y", ""}) {
+  for (const std::string y : {"y", ""}) {
     ModelBuilder m(17);
     m.Input("x", {"2", "4"})
         .Floats("scale", Shape{4}, {1, 1, 1, 1})

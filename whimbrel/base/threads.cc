@@ -20,12 +20,14 @@
 namespace whimbrel {
 namespace {
 
-// Iterations that a waiting thread spins before it sleeps in the kernel. One takes 50 ns, so this
-// is 15 us, about what a sleep and wake-up cost (12 us): never much more than twice the best
-// choice. Loop of two threads, median: 0.6 us when both have a core and the pause was shorter than
-// the spin. When one waits for a core, the other spins to the end first: 12 us with 0 iterations,
-// 25 with 300, 60 with 1000, 250 with 5000, 970 with 20000.
-constexpr const char* kSpinCount = "300";
+// Iterations that a waiting thread spins before it sleeps in the kernel; one takes 50 ns, so this is
+// 0.5 ms: longer than the serial stretches between two parallel loops of a model. P50 in ms on two
+// cores, ppocr_v4_det 320x320 / mtcnn_onet:
+//   iterations      300         1000        3000        10000       100000
+//   quiet           1.60 0.33   0.84 0.16   0.78 0.16   0.77 0.15   0.79 0.16
+//   two busy loops  4.38 0.39   -           1.40 0.18   1.10 0.18   1.19 0.18, P95 0.45 -> 4.2
+// Spinning without end, libgomp's default, starves others on a busy machine and is starved itself.
+constexpr const char* kSpinCount = "10000";
 constexpr const char* kMarker = "WHIMBREL_OMP_REEXEC";
 
 int AffinityCores() {

@@ -17,10 +17,6 @@ constexpr bool IsHalfWidth(DType type) {
 bool Accepts(const OpCall& call, std::string* why) {
   const DType from = call.x(0).dtype(), to = call.y(0).dtype();
   if (FindCast(from, to) != nullptr) return true;
-  if ((from == DType::kFloat16 || to == DType::kFloat16) && ActiveIsa() == Isa::kPortable) {
-    *why = "the portable loops between f32 and f16 lose NaN";
-    return false;
-  }
   if (from == DType::kFloat && IsHalfWidth(to)) return true;
   if (IsHalfWidth(from) && to == DType::kFloat) return true;
   *why = fmt::format("there is no loop from {} to {}", DTypeName(from), DTypeName(to));

@@ -22,13 +22,16 @@ using F16 = hn::Rebind<hwy::float16_t, F32>;
 using U16 = hn::Rebind<uint16_t, F32>;
 using U32 = hn::Rebind<uint32_t, F32>;
 
+// Highway's scalar conversions of half floats lose NaN; ours is the portable one.
+constexpr bool kVectorHalf = HWY_TARGET != HWY_SCALAR;
+
 void HalfToFloat(const Half* from, float* to, size_t count) {
   const F32 d;
   const F16 d16;
   const size_t lanes = hn::Lanes(d);
   const auto* in = reinterpret_cast<const hwy::float16_t*>(from);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (; kVectorHalf && i + lanes <= count; i += lanes) {
     hn::StoreU(hn::PromoteTo(d, hn::LoadU(d16, in + i)), d, to + i);
   }
   for (; i < count; ++i) to[i] = static_cast<float>(from[i]);
@@ -40,7 +43,7 @@ void FloatToHalf(const float* from, Half* to, size_t count) {
   const size_t lanes = hn::Lanes(d);
   auto* out = reinterpret_cast<hwy::float16_t*>(to);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (; kVectorHalf && i + lanes <= count; i += lanes) {
     hn::StoreU(hn::DemoteTo(d16, hn::LoadU(d, from + i)), d16, out + i);
   }
   for (; i < count; ++i) to[i] = Half(from[i]);
