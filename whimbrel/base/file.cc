@@ -188,12 +188,26 @@ void WriteFileAtomic(const std::string& path, std::span<const std::byte> bytes) 
   const std::string folder = ParentDirectory(final_path);
   const std::string temporary = JoinPath(folder, ".whimbrel-" + std::to_string(getpid()) + "-" +
                                                      std::to_string(counter.fetch_add(1)) + ".tmp");
-  Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  // Without a name until it is whole: a program that is killed leaves nothing behind. Not all file
+  // systems can; there the file has its temporary name from the start.
+  Descriptor nameless(open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
+  const bool linked_later = nameless.get() >= 0 && access("/proc/self/fd", X_OK) == 0;
+  Descriptor named(linked_later
+                       ? -1
+                       : open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  Descriptor& file = linked_later ? nameless : named;
   if (file.get() < 0) Fail("write", path);
   try {
     if (replaces && fchmod(file.get(), old.st_mode & 07777) != 0) Fail("write", path);
     WriteAll(file.get(), bytes, path);
-    if (fsync(file.get()) != 0 || !file.Close()) Fail("write", path);
+    if (fsync(file.get()) != 0) Fail("write", path);
+    if (linked_later) {
+      const std::string itself = "/proc/self/fd/" + std::to_string(file.get());
+      if (linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        Fail("write", path);
+      }
+    }
+    if (!file.Close()) Fail("write", path);
     if (rename(temporary.c_str(), final_path.c_str()) != 0) Fail("write", path);
   } catch (...) {
     unlink(temporary.c_str());

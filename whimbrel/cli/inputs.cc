@@ -403,6 +403,10 @@ ModelInputs ReadInputs(const InputOptions& options, const std::vector<std::strin
   }
   for (const std::string& text : options.inputs) {
     const auto [name, path] = SplitNamed(text, '=', specs, "--input");
+    if (path.empty()) {
+      throw Error(Code::kInvalidArgument, fmt::format("--input {}: no file is named after '='", text),
+                  "--input NAME=FILE takes a .npy or .pb file or a picture");
+    }
     const size_t index = RequireSpec(specs, name, "--input");
     if (inputs.tensors[index].defined()) {
       throw Error(Code::kInvalidArgument, fmt::format("--input: '{}' is given twice", name),
