@@ -75,7 +75,7 @@ void Infer(InferContext& c) {
     }
   }
   if (grid) {
-    const Dim& axes = grid->back();
+    const Dim axes = grid->empty() ? Dim() : grid->back();
     if (grid->size() != rank || (axes.known() && !axes.Is(static_cast<int64_t>(rank) - 2))) {
       c.Fail(fmt::format("grid {} does not fit data of rank {}", ToString(*grid), rank),
              "it is [batch, out..., number of spatial axes]");
