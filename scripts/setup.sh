@@ -14,7 +14,7 @@ apt_packages=(
   g++ cmake make git ca-certificates python3 python3-venv python3-dev
   libdnnl-dev libhwy-dev nlohmann-json3-dev libsimdjson-dev libspdlog-dev libfmt-dev
   libcli11-dev libyaml-cpp-dev libprotobuf-dev protobuf-compiler libjs-chart.js
-  libturbojpeg0-dev libpng-dev libssl-dev zlib1g-dev ccache mold ninja-build pkg-config
+  libjpeg62-turbo-dev libpng-dev libssl-dev zlib1g-dev ccache mold ninja-build pkg-config
 )
 pip_packages=()
 case $stage in
