@@ -56,7 +56,8 @@ class Executable {
   // Inputs in graph order, plain host tensors of the planned type and shape (checked; the error
   // names input, expected and given). They must stay alive until the stream has passed the run. An
   // input that breaks the device's alignment is copied once (counted as kAlignment). Outputs stay
-  // valid until the next run.
+  // valid until the next run; one that is only a view of an input (Reshape of x) lies in the caller's
+  // memory.
   void Run(Stream& stream, std::span<const Tensor> inputs);
   const Tensor& output(size_t i) const;
   size_t outputs() const { return plan_.outputs.size(); }
