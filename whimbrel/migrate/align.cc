@@ -219,8 +219,8 @@ double LayerTolerance(const AlignTolerance& t, const OpSchema& schema, DType dty
   return base;
 }
 
-// |a - b| <= tol * max(1, |ref|), in Compare's form: the looser of the two bounds at each element.
-// Compare's atol + rtol |ref| is at most twice that, so the exact rule is applied here.
+// Compare's figures, with the worst element judged by the layer's own rule: |a - b| <= tol * max(1,
+// |ref|).
 ErrorFigures CompareLayer(const Tensor& value, const Tensor& reference, double tolerance) {
   ErrorFigures f = Compare(value, reference, 0, 1);
   if (std::isinf(f.worst_ratio)) return f;
